@@ -1,0 +1,1 @@
+"""Facts and arithmetic about AWS; nothing here needs an AWS account."""

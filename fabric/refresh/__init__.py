@@ -1,0 +1,1 @@
+"""Commands that refresh the data files of fabric from AWS."""

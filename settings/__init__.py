@@ -1,0 +1,1 @@
+"""What a stack may ask for: typed sections of its configuration, checked all at once."""

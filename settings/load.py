@@ -1,0 +1,156 @@
+"""From a configuration's values to checked settings, or to everything that is wrong with them."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from fabric.addresses import CidrDoesNotFit, plan_subnets, usable_addresses
+from settings.batch import BatchSettings
+from settings.check_batch import batch_problems, batch_warnings
+from settings.check_capacity import capacity_problems, capacity_warnings
+from settings.check_network import network_problems, network_warnings
+from settings.common import CommonSettings
+from settings.errors import PROJECT, Path, Problem, SettingsError, faults_of, nearest
+from settings.keys import Keys
+from settings.network import ExistingNetwork, NetworkSettings, PrivateSubnet
+from settings.placement import PlacementSection
+from settings.stack import StackSettings
+
+SECTIONS: Mapping[str, type[BaseModel]] = {
+    "common": CommonSettings,
+    "network": NetworkSettings,
+    "placement": PlacementSection,
+    "batch": BatchSettings,
+}
+
+LookUpSubnets = Callable[[ExistingNetwork], tuple[PrivateSubnet, ...]]
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def load_settings(
+    values: Mapping[str, Any],
+    *,
+    stack_name: str,
+    region: str | None,
+    now: datetime,
+    look_up_subnets: LookUpSubnets,
+) -> StackSettings:
+    """Check a stack's configuration and give it types.
+
+    `values` holds each section's value under its name, such as `network`. `look_up_subnets` asks
+    AWS about the subnets of a network that exists. `now` only decides about warnings.
+
+    Raises SettingsError with every problem of the configuration.
+    """
+    found: list[Problem] = [*_unknown_sections(values)]
+    parsed: dict[str, Any] = {}
+    for section, model in SECTIONS.items():
+        if values.get(section):  # Pulumi.yaml's default, an empty map, is no section
+            parsed[section], problems = _parse(section, model, values[section])
+            found += problems
+    if not region:
+        found.append(
+            Problem(
+                key="aws:region",
+                value=None,
+                reason="is required",
+                fix="add the region that the stack lives in, such as us-west-2",
+            )
+        )
+        raise SettingsError(found)
+    stack = StackSettings(
+        name=stack_name,
+        region=region,
+        common=parsed.get("common") or CommonSettings(),
+        network=parsed.get("network"),
+        placement=parsed["placement"].root if parsed.get("placement") else {},
+        batch=parsed.get("batch"),
+    )
+    try:
+        stack = replace(stack, private_subnets=_private_subnets(stack.network, look_up_subnets))
+    except CidrDoesNotFit as error:
+        found.append(
+            Problem(
+                key=f"{PROJECT}:network.cidr",
+                value=str(stack.network.cidr) if stack.network else None,
+                reason=f"does not fit: {error}",
+                fix="choose another block, or fewer availabilityZones",
+            )
+        )
+    keys = Keys({name: value for name, value in values.items() if value})
+    for check in (network_problems, capacity_problems, batch_problems):
+        found += check(stack, keys)
+    if found:
+        raise SettingsError(dict.fromkeys(found))  # one line where several jobs share a fault
+    warnings = (
+        *network_warnings(stack),
+        *capacity_warnings(stack, keys, now),
+        *batch_warnings(stack, keys),
+    )
+    return replace(stack, warnings=warnings)
+
+
+def _unknown_sections(values: Mapping[str, Any]) -> Iterator[Problem]:
+    for name in values:
+        if name not in SECTIONS:
+            close = nearest(name, SECTIONS)
+            yield Problem(
+                key=f"{PROJECT}:{name}",
+                value=None,
+                reason="is not a section",
+                fix=f"write {PROJECT}:{close}" if close else f"use one of {', '.join(SECTIONS)}",
+            )
+
+
+def _private_subnets(
+    network: NetworkSettings | None, look_up_subnets: LookUpSubnets
+) -> tuple[PrivateSubnet, ...]:
+    if network is None:
+        return ()
+    if network.existing:
+        return look_up_subnets(network.existing)
+    if network.stack:
+        return tuple(PrivateSubnet(availability_zone=zone) for zone in network.availability_zones)
+    plan = plan_subnets(cidr=network.cidr, availability_zones=network.availability_zones)
+    return tuple(
+        PrivateSubnet(
+            availability_zone=zone.availability_zone, free_addresses=usable_addresses(zone.private)
+        )
+        for zone in plan
+    )
+
+
+def _parse(section: str, model: type[Model], value: object) -> tuple[Model | None, list[Problem]]:
+    """Parse one section; what is wrong is taken out, so that the rest can be checked further."""
+    found: list[Problem] = []
+    rest: Any = json.loads(json.dumps(value, default=str))
+    while rest is not None:
+        try:
+            # JSON is where pydantic's strict mode takes lists for tuples and texts for dates
+            return model.model_validate_json(json.dumps(rest)), found
+        except ValidationError as error:
+            faults = faults_of(error, section=section, model=model, written=rest)
+            found = found or [fault.problem for fault in faults]
+            rest = _without(rest, [fault.smallest_part for fault in faults])
+    return None, found
+
+
+def _without(value: Any, paths: list[Path | None]) -> Any:
+    """The value without these parts, or None where it cannot do without one of them."""
+    if None in paths:
+        return None
+    deepest_first = sorted(
+        {path for path in paths if path},
+        key=lambda path: [(str(part).zfill(4)) for part in path],
+        reverse=True,
+    )
+    for path in deepest_first:
+        holder = value
+        for part in path[:-1]:
+            holder = holder[part]
+        del holder[path[-1]]
+    return value

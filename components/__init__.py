@@ -1,0 +1,1 @@
+"""Pulumi ComponentResources; the only place of this program that creates resources."""

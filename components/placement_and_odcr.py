@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import pulumi
 import pulumi_aws as aws
@@ -195,7 +195,10 @@ class PlacementAndODCR(pulumi.ComponentResource):
         made = reference.require_output("placement").apply(lambda every: _entry(every, elsewhere))
         in_group = isinstance(placement.placement_group, OwnPlacementGroup)
         return _Made(
-            placement_group=made.apply(_its_group) if in_group else named_group,
+            # None, an absent input, for a reservation that was made in no group
+            placement_group=cast("Output[str]", made.apply(lambda entry: entry["placementGroup"]))
+            if in_group
+            else named_group,
             reservation_id=made.apply(lambda entry: entry["capacityReservationId"]),
         )
 
@@ -285,11 +288,6 @@ class PlacementAndODCR(pulumi.ComponentResource):
 
 def _utc(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _its_group(entry: Mapping[str, Any]) -> str:
-    # the provider sends no empty name to AWS
-    return entry.get("placementGroup") or ""
 
 
 def _entry(every: Mapping[str, Any], elsewhere: ReservationOfStack) -> Mapping[str, Any]:

@@ -117,7 +117,8 @@ def placement_group(
 
     The default is a cluster placement group wherever the stack itself asks for the capacity, and
     none where the capacity was set aside before. A reservation serves a placement group only when
-    it was made in it: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-cpg.html.
+    it was made in it: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-cpg.html. That of
+    another stack comes with the group that the stack made it in.
     A Capacity Block takes none: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-groups-launch.html
     """
     if isinstance(capacity, CapacityBlock) and wanted:

@@ -2,7 +2,8 @@
 
 The rule is AWS's own, https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-acc-inst-types.html:
 the primary interface (card 0, device 0) is a plain ENA interface, a card 0 that takes EFA gets an
-EFA-only interface at device 1, and every further card gets an EFA-only interface at device 0.
+EFA-only interface at device 1, and every further card gets an EFA-only interface at device 0 and,
+for more IP bandwidth, an ENA interface at device 1.
 """
 
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ def efa_layout(
     """Lay out every EFA interface that the type has, and the ENA interfaces for its IP traffic.
 
     `ip_bandwidth="oneAddress"` gives the node one IP address. `"maximum"` adds ENA interfaces on
-    the type's further cards, each with an address.
+    the type's further cards, each with an address; on a card with one slot ENA joins the EFA.
     `keep_slot_on_card_0` leaves a slot of card 0 free for one more interface, such as that of an
     awsvpc task, by joining ENA and EFA in one `efa` interface where card 0 has two slots or fewer.
 
@@ -98,11 +99,12 @@ def _on_card_0(card: NetworkCard, *, efa: bool, keep_slot: bool) -> list[Network
 
 
 def _on_further_card(card: NetworkCard, *, efa: bool, ena: bool) -> list[NetworkInterface]:
-    if card.maximum_interfaces < 2:
-        joined: InterfaceType = "efa" if ena else "efa-only"
-        return [_interface(card.index, 0, joined if efa else "interface")] if efa or ena else []
+    if efa and ena and card.maximum_interfaces < 2:
+        return [_interface(card.index, 0, "efa")]
     interfaces = [_interface(card.index, 0, "efa-only")] if efa else []
-    return interfaces + ([_interface(card.index, 1, "interface")] if ena else [])
+    if ena:
+        interfaces.append(_interface(card.index, min(1, card.maximum_interfaces - 1), "interface"))
+    return interfaces
 
 
 def _ip_bandwidth_cards(instance_type: InstanceType) -> tuple[int, ...]:

@@ -96,7 +96,9 @@ class PretendAws:
         placement = {
             reservation["name"]: {
                 "capacityReservationId": _ec2_id("cr", stack, reservation["name"]),
-                "placementGroup": group if isinstance(group, str) else None,
+                "placementGroup": group
+                if isinstance(group, str)
+                else f"{reservation['name']}-group",
                 "availabilityZone": zone,
             }
             for reservation, group, zone in self._foreign_reservations()

@@ -1,10 +1,13 @@
 """A rehearsal as text for people: tree, counts, price, time until ready, warnings, errors."""
 
+import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 from rich.tree import Tree
 
 from rehearsal.model import Json, Problem, Rehearsal, Resource
@@ -21,50 +24,60 @@ MOST_CHILDREN = 40
 MOST_CHARGES = 15
 """Lines of the price that are shown, the dearest first."""
 
-# The few inputs that tell a person what a resource is, by type; paths go through maps and lists.
-TELLING: Mapping[str, Sequence[str]] = {
-    "aws:batch/computeEnvironment:ComputeEnvironment": (
-        "computeResources.instanceTypes",
-        "computeResources.minVcpus",
-        "computeResources.maxVcpus",
-        "computeResources.placementGroup",
-    ),
-    "aws:batch/jobDefinition:JobDefinition": ("nodeProperties", "type"),
-    "aws:batch/jobQueue:JobQueue": ("priority",),
-    "aws:cloudwatch/logGroup:LogGroup": ("retentionInDays",),
-    "aws:cloudwatch/metricAlarm:MetricAlarm": ("metricName",),
-    "aws:ec2/capacityReservation:CapacityReservation": (
-        "instanceType",
-        "instanceCount",
-        "availabilityZone",
-        "endDate",
-    ),
-    "aws:ec2/launchTemplate:LaunchTemplate": (
-        "networkInterfaces.interfaceType",
-        "instanceMarketOptions.marketType",
-        "capacityReservationSpecification.capacityReservationTarget",
-    ),
-    "aws:ec2/placementGroup:PlacementGroup": ("strategy",),
-    "aws:ec2/route:Route": ("destinationCidrBlock",),
-    "aws:ec2/subnet:Subnet": ("cidrBlock", "availabilityZone", "mapPublicIpOnLaunch"),
-    "aws:ec2/vpc:Vpc": ("cidrBlock",),
-    "aws:ec2/vpcEndpoint:VpcEndpoint": ("serviceName",),
-    "aws:ecr/repository:Repository": ("imageTagMutability", "forceDelete"),
-    "aws:eks/cluster:Cluster": ("version",),
-    "aws:eks/nodeGroup:NodeGroup": ("instanceTypes", "scalingConfig"),
-    "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": (
-        "ipProtocol",
-        "cidrIpv4",
-        "referencedSecurityGroupId",
-    ),
-    "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": (
-        "ipProtocol",
-        "cidrIpv4",
-        "referencedSecurityGroupId",
-    ),
+# The few inputs that tell a person what a resource is: by type, a word and the path of its value.
+# Paths go through maps, lists and JSON texts.
+TELLING: Mapping[str, Mapping[str, str]] = {
+    "aws:batch/computeEnvironment:ComputeEnvironment": {
+        "": "computeResources.instanceTypes",
+        "vCPUs from": "computeResources.minVcpus",
+        "to": "computeResources.maxVcpus",
+        "in": "computeResources.placementGroup",
+    },
+    "aws:batch/jobDefinition:JobDefinition": {"": "type", "nodes": "nodeProperties.numNodes"},
+    "aws:cloudwatch/logGroup:LogGroup": {"days": "retentionInDays"},
+    "aws:cloudwatch/metricAlarm:MetricAlarm": {"": "metricName"},
+    "aws:ec2/capacityReservation:CapacityReservation": {
+        "": "instanceCount",
+        "x": "instanceType",
+        "in": "availabilityZone",
+        "until": "endDate",
+    },
+    "aws:ec2/launchTemplate:LaunchTemplate": {
+        "": "networkInterfaces.interfaceType",
+        "bought as": "instanceMarketOptions.marketType",
+        "only in": "capacityReservationSpecification.capacityReservationTarget"
+        ".capacityReservationId",
+        "only in group": "capacityReservationSpecification.capacityReservationTarget"
+        ".capacityReservationResourceGroupArn",
+        "threads per core": "cpuOptions.threadsPerCore",
+    },
+    "aws:ec2/placementGroup:PlacementGroup": {"": "strategy"},
+    "aws:ec2/route:Route": {"to": "destinationCidrBlock"},
+    "aws:ec2/subnet:Subnet": {"": "cidrBlock", "in": "availabilityZone"},
+    "aws:ec2/vpc:Vpc": {"": "cidrBlock"},
+    "aws:ec2/vpcEndpoint:VpcEndpoint": {"": "vpcEndpointType", "to": "serviceName"},
+    "aws:ecr/repository:Repository": {"tags": "imageTagMutability"},
+    "aws:eks/cluster:Cluster": {"version": "version"},
+    "aws:eks/nodeGroup:NodeGroup": {
+        "": "instanceTypes",
+        "nodes from": "scalingConfig.minSize",
+        "to": "scalingConfig.maxSize",
+    },
+    "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule": {
+        "protocol": "ipProtocol",
+        "to": "cidrIpv4",
+        "to group": "referencedSecurityGroupId",
+    },
+    "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule": {
+        "protocol": "ipProtocol",
+        "from": "cidrIpv4",
+        "from group": "referencedSecurityGroupId",
+    },
 }
 
 LONGEST_VALUE = 60
+
+COUNT_COLUMNS = 2
 
 
 def print_report(rehearsal: Rehearsal, console: Console | None = None) -> None:
@@ -73,11 +86,11 @@ def print_report(rehearsal: Rehearsal, console: Console | None = None) -> None:
     where = f" in {rehearsal.region}" if rehearsal.region else ""
     console.print(f"[bold]{escape(rehearsal.stack)}[/bold]{escape(where)}", highlight=False)
     if rehearsal.resources:
-        console.print(_tree(rehearsal))
-        _lines(console, _counts(rehearsal.resources))
+        resources = sum(not each.external for each in rehearsal.resources)
+        console.print(_tree(rehearsal), "", f"[bold]{resources} resource{'s' * (resources != 1)}[/]", sep="\n")
+        console.print(_counts(rehearsal.resources))
     if not rehearsal.errors:
-        _lines(console, _price(rehearsal.price))
-        _lines(console, _ready(rehearsal.ready))
+        console.print("", _price(rehearsal.price), "", _ready(rehearsal.ready), sep="\n")
     for finding in rehearsal.findings:
         line = f"{finding['level']} {finding['rule']}: {finding['message']}; {finding['fix']}"
         console.print(escape(line), style="red" if finding["level"] == "mandatory" else "yellow")
@@ -86,13 +99,8 @@ def print_report(rehearsal: Rehearsal, console: Console | None = None) -> None:
 
 
 def _console() -> Console:
-    console = Console(soft_wrap=False)
-    return console if console.is_terminal else Console(width=WIDTH)
-
-
-def _lines(console: Console, lines: Iterable[str]) -> None:
-    for line in lines:
-        console.print(escape(line), highlight=False)
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(width=WIDTH, highlight=False)
 
 
 def _problems(console: Console, kind: str, style: str, problems: Sequence[Problem]) -> None:
@@ -118,7 +126,7 @@ def _grow(tree: Tree, parent: str | None, children: Mapping[str | None, list[Res
     alike: Counter[tuple[str, str]] = Counter()
     left_out: Counter[str] = Counter()
     for position, resource in enumerate(shown):
-        details = ", ".join(_telling(resource))
+        details = " ".join(_telling(resource))
         alike[resource.type, details] += 1
         if alike[resource.type, details] > MOST_ALIKE or position >= MOST_CHILDREN:
             left_out[short_type(resource.type)] += 1
@@ -139,10 +147,10 @@ def short_type(token: str) -> str:
 
 
 def _telling(resource: Resource) -> Iterator[str]:
-    for path in TELLING.get(resource.type, ()):
+    for word, path in TELLING.get(resource.type, {}).items():
         found = list(_values_at(resource.inputs, path.split(".")))
         if found:
-            yield f"{path.rpartition('.')[2]} {_in_short(found)}"
+            yield f"{word} {_in_short(found)}".strip()
 
 
 def _values_at(value: Json, path: Sequence[str]) -> Iterator[Json]:
@@ -151,6 +159,8 @@ def _values_at(value: Json, path: Sequence[str]) -> Iterator[Json]:
             yield from _values_at(each, path)
     elif not path:
         yield value
+    elif isinstance(value, str) and value.startswith("{"):
+        yield from _values_at(json.loads(value), path)
     elif isinstance(value, Mapping) and path[0] in value:
         yield from _values_at(value[path[0]], path[1:])
 
@@ -162,40 +172,70 @@ def _in_short(values: Sequence[Json]) -> str:
     return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 3]}..."
 
 
-def _counts(resources: Sequence[Resource]) -> Iterator[str]:
+def _counts(resources: Sequence[Resource]) -> Table:
     counts = Counter(short_type(each.type) for each in resources if not each.external)
-    yield f"\n{counts.total()} resources"
-    for kind, count in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
-        yield f"  {count:>6}  {kind}"
+    cells = [
+        f"{n:>5}  {kind}" for kind, n in sorted(counts.items(), key=lambda at: (-at[1], at[0]))
+    ]
+    height = -(-len(cells) // COUNT_COLUMNS)
+    columns = [cells[start : start + height] for start in range(0, len(cells), height)]
+    table = Table.grid(padding=(0, 2))
+    for row in zip_longest(*columns, fillvalue=""):
+        table.add_row(*map(escape, row))
+    return table
 
 
-def _price(price: Mapping[str, Json]) -> Iterator[str]:
-    totals = (("\n", "idle", "idlePerHour"), ("", "at full size", "fullPerHour"))
-    for gap, when, key in totals:
-        total, known = price[key], price.get(f"known{key[0].upper()}{key[1:]}")
-        amount = f"at least {known or 0:,.2f}" if total is None else f"{total:,.2f}"
-        yield f"{gap}Price per hour {when}: {amount} USD"
+def _price(price: Mapping[str, Json]) -> Table:
+    table = _three_columns()
+    table.add_row("[bold]idle[/]", "[bold]full size[/]", "[bold]USD per hour[/]")
     lines: Sequence[Mapping[str, Json]] = price["lines"]
-    dear = sorted(lines, key=lambda line: -(line["fullPerHour"] or 0))
+    dear = sorted(lines, key=_dearest_first)
     for line in dear[:MOST_CHARGES]:
         note = f" ({line['note']})" if line.get("note") else ""
-        idle, full = _usd(line["idlePerHour"]), _usd(line["fullPerHour"])
         name = str(line["urn"]).rpartition("::")[2]
-        yield f"  {idle:>10} {full:>12}  {name}: {line['what']}{note}"
+        amounts = _usd(line["idlePerHour"]), _usd(line["fullPerHour"])
+        table.add_row(*amounts, escape(f"{name}: {line['what']}{note}"))
     if len(dear) > MOST_CHARGES:
-        yield f"  and {len(dear) - MOST_CHARGES} lines more"
+        table.add_row("", "", f"and {len(dear) - MOST_CHARGES} lines more, see --json")
+    totals = [_total(price, when) for when in ("Idle", "Full")]
+    table.add_row(
+        *(f"[bold]{each}[/]" for each in totals),
+        "[bold]in all[/], without what depends on use, such as data and logs",
+    )
+    return table
+
+
+def _dearest_first(line: Mapping[str, Json]) -> tuple[bool, float]:
+    known = [each for each in (line["idlePerHour"], line["fullPerHour"]) if each is not None]
+    return len(known) == 2, -max(known, default=0.0)
+
+
+def _total(price: Mapping[str, Json], when: str) -> str:
+    total, known = price[f"{when.lower()}PerHour"], price.get(f"known{when}PerHour", 0.0)
+    return f"over {known:,.2f}" if total is None else f"{total:,.2f}"
 
 
 def _usd(amount: float | None) -> str:
     return "unknown" if amount is None else f"{amount:,.4f}"
 
 
-def _ready(ready: Mapping[str, Json]) -> Iterator[str]:
-    path: Sequence[Mapping[str, Json]] = ready["criticalPath"]
+def _three_columns() -> Table:
+    table = Table.grid(padding=(0, 2))
+    for _ in range(2):
+        table.add_column(justify="right", no_wrap=True)
+    table.add_column()
+    return table
+
+
+def _ready(ready: Mapping[str, Json]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(justify="right", no_wrap=True)
     seconds = ready["seconds"]
-    minutes = "unknown" if seconds is None else f"about {seconds / 60:.1f} minutes"
-    yield f"\nReady after: {minutes}"
-    for step in path:
-        yield f"  {step['seconds']:>10.0f} s  {step['urn'].rpartition('::')[2]}"
+    minutes = "unknown" if seconds is None else f"{seconds / 60:.1f} min"
+    table.add_row(f"[bold]{minutes}[/]", "[bold]until ready[/], one after the other:")
+    for step in ready["criticalPath"]:
+        table.add_row(f"{step['seconds']:.0f} s", escape(step["urn"].rpartition("::")[2]))
     if ready.get("unknown"):
-        yield f"  plus what has no known time: {', '.join(map(short_type, ready['unknown']))}"
+        kinds = ", ".join(map(short_type, ready["unknown"]))
+        table.add_row("unknown", escape(f"and nowhere published: {kinds}"))
+    return table

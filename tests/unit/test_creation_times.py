@@ -138,7 +138,7 @@ def test_a_chain_of_ten_thousand_resources_takes_no_recursion_and_little_time() 
     rows[0]["dependencies"] = []
     start = process_time()
     ready = time_until_ready(rows)
-    assert process_time() - start < 0.2
+    assert process_time() - start < 2  # about 0.04 s; in quadratic time it would be minutes
     assert ready.seconds == 5 * 10_000
 
 

@@ -91,7 +91,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
     yield cluster
     for node in cluster.nodes:
         node.kill()
-        node.wait()
+        node.communicate()
 
 
 def end_of(node: subprocess.Popen[str]) -> tuple[int, str]:

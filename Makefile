@@ -17,7 +17,7 @@ check: .venv/locked-dev  ## format, lint, types
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/pyright
-	$(BIN)/python -m rehearsal.diagram dev --check README.md
+	$(BIN)/python -m rehearsal.diagram dev --update README.md --check
 
 golden: .venv/locked-dev  ## refresh the golden resource lists; review the diff
 	$(BIN)/python -m tests.golden.refresh

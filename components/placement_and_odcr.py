@@ -108,7 +108,8 @@ class PlacementAndODCR(pulumi.ComponentResource):
                 "capacityReservationId": made.reservation_id,
                 "resourceGroupArn": made.resource_group_arn,
                 "placementGroup": made.placement_group,
-                "availabilityZone": self._stack.zone_of_placement(self._stack.placement[name]),
+                "availabilityZone": self._stack.zone_of_placement(name),
+                **_dates(self._stack.placement[name]),
             }
             for name, made in self._named.items()
         }
@@ -138,7 +139,7 @@ class PlacementAndODCR(pulumi.ComponentResource):
         named_group = group.name if isinstance(group, NamedPlacementGroup) else None
         match placement.capacity:
             case Reserve() as reserve:
-                return self._reserve(name, settings, reserve, placement)
+                return self._reserve(name, reserve, placement)
             case Reservation(reservation_id=reservation_id):
                 self._idle_alarm(name, reservation_id)
                 return _Made(placement_group=named_group, reservation_id=reservation_id)
@@ -156,9 +157,7 @@ class PlacementAndODCR(pulumi.ComponentResource):
             case _:
                 return _Made(placement_group=named_group)
 
-    def _reserve(
-        self, name: str, settings: PlacementSettings, reserve: Reserve, placement: Placement
-    ) -> _Made:
+    def _reserve(self, name: str, reserve: Reserve, placement: Placement) -> _Made:
         group_name: Input[str] | None = None
         group_arn: Input[str] | None = None
         match placement.placement_group:
@@ -174,7 +173,7 @@ class PlacementAndODCR(pulumi.ComponentResource):
             instance_type=reserve.instance_type,
             instance_count=reserve.count,
             instance_platform="Linux/UNIX",
-            availability_zone=self._stack.zone_of_placement(settings) or "",
+            availability_zone=self._stack.zone_of_placement(name) or "",
             # only launches that name the reservation get it, so that nothing else uses it up
             instance_match_criteria="targeted",
             end_date_type="limited" if reserve.end_date else "unlimited",
@@ -284,6 +283,15 @@ class PlacementAndODCR(pulumi.ComponentResource):
 
     def _tags(self, name: str) -> dict[str, str]:
         return self._stack.tags(f"{self._name}-{name}")
+
+
+def _dates(settings: PlacementSettings) -> dict[str, str]:
+    """When the capacity can be used, as far as the configuration says."""
+    block, reserve = settings.capacity_block, settings.reserve
+    start = block.start if block else None
+    end = block.end if block else reserve.end_date if reserve else None
+    dates = {"start": start, "end": end}
+    return {name: _utc(moment) for name, moment in dates.items() if moment}
 
 
 def _utc(moment: datetime) -> str:

@@ -111,12 +111,13 @@ PlacementGroupChoice = NoPlacementGroup | OwnPlacementGroup | NamedPlacementGrou
 
 
 def placement_group(
-    *, capacity: Capacity, wanted: bool | str | None
+    *, capacity: Capacity, wanted: bool | str | None, close_together: bool = True
 ) -> PlacementGroupChoice | Conflict:
     """Decide on a placement group: `wanted` is true, false, a name, or None for the default.
 
-    The default is a cluster placement group wherever the stack itself asks for the capacity, and
-    none where the capacity was set aside before. A reservation serves a placement group only when
+    The default is a cluster placement group where the stack itself asks for the capacity, on demand
+    and Spot for nodes that belong `close_together` only, and none where the capacity was set aside
+    before. A reservation serves a placement group only when
     it was made in it: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-cpg.html. That of
     another stack comes with the group that the stack made it in.
     A Capacity Block takes none: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/cr-groups-launch.html
@@ -135,7 +136,9 @@ def placement_group(
         )
     if isinstance(wanted, str):
         return NamedPlacementGroup(name=wanted)
-    by_default = isinstance(capacity, OnDemand | Spot | Reserve | ReservationOfStack)
+    by_default = isinstance(capacity, Reserve | ReservationOfStack) or (
+        close_together and isinstance(capacity, OnDemand | Spot)
+    )
     own = by_default if wanted is None else wanted
     return OwnPlacementGroup() if own else NoPlacementGroup()
 
@@ -148,6 +151,14 @@ def usage_class(capacity: Capacity) -> UsageClass:
     if isinstance(capacity, CapacityBlock):
         return "capacity-block"
     return "spot" if isinstance(capacity, Spot) else "on-demand"
+
+
+def is_in_one_zone(capacity: Capacity) -> bool:
+    """Whether all of the capacity is in one Availability Zone, as every single reservation is.
+
+    Source: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2-capacity-reservations.html
+    """
+    return isinstance(capacity, Reserve | Reservation | ReservationOfStack | CapacityBlock)
 
 
 def longest_job(block: CapacityBlock) -> timedelta | None:

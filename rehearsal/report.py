@@ -87,7 +87,9 @@ def print_report(rehearsal: Rehearsal, console: Console | None = None) -> None:
     console.print(f"[bold]{escape(rehearsal.stack)}[/bold]{escape(where)}", highlight=False)
     if rehearsal.resources:
         resources = sum(not each.external for each in rehearsal.resources)
-        console.print(_tree(rehearsal), "", f"[bold]{resources} resource{'s' * (resources != 1)}[/]", sep="\n")
+        console.print(
+            _tree(rehearsal), "", f"[bold]{resources} resource{'s' * (resources != 1)}[/]", sep="\n"
+        )
         console.print(_counts(rehearsal.resources))
     if not rehearsal.errors:
         console.print("", _price(rehearsal.price), "", _ready(rehearsal.ready), sep="\n")
@@ -212,7 +214,7 @@ def _dearest_first(line: Mapping[str, Json]) -> tuple[bool, float]:
 
 def _total(price: Mapping[str, Json], when: str) -> str:
     total, known = price[f"{when.lower()}PerHour"], price.get(f"known{when}PerHour", 0.0)
-    return f"over {known:,.2f}" if total is None else f"{total:,.2f}"
+    return f"at least {known:,.2f}" if total is None else f"{total:,.2f}"
 
 
 def _usd(amount: float | None) -> str:

@@ -108,9 +108,7 @@ RoleArn = Annotated[str, _arn("iam", "role/", "arn:aws:iam::123456789012:role/tr
 InstanceProfileArn = Annotated[
     str, _arn("iam", "instance-profile/", "arn:aws:iam::123456789012:instance-profile/training")
 ]
-KmsKeyArn = Annotated[
-    str, _arn("kms", "(key|alias)/", "arn:aws:kms:us-west-2:123456789012:key/0123-4567")
-]
+KmsKeyArn = Annotated[str, _arn("kms", "key/", "arn:aws:kms:us-west-2:123456789012:key/0123-4567")]
 TopicArn = Annotated[str, _arn("sns", "", "arn:aws:sns:us-west-2:123456789012:training-alarms")]
 BucketArn = Annotated[
     str,

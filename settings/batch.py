@@ -130,9 +130,6 @@ class BatchGroupSettings(Section):
     root_volume_gib: int = Field(
         default=200, ge=30, le=16384, description="Size of the encrypted gp3 root volume."
     )
-    scale_down_delay_minutes: Annotated[int, Field(ge=20, le=10080)] | None = Field(
-        default=None, description="How long idle nodes are kept for the next job."
-    )
     runnable_limit_minutes: int = Field(
         default=1440, ge=10, le=1440, description="How long a job may wait for capacity."
     )

@@ -9,6 +9,7 @@ from fabric.capacity import (
     OwnPlacementGroup,
     Reserve,
     Spot,
+    is_in_one_zone,
     longest_job,
     usage_class,
 )
@@ -32,7 +33,7 @@ def capacity_problems(stack: StackSettings, keys: Keys) -> Iterator[Problem]:
             key = f"{PLACEMENT}.{name}.reserve.instanceType"
             placement = placement_of(name, settings)
             yield from _type_with_capacity(stack, key, facts, placement)
-            yield from _reserve_without_zone(stack, name, settings)
+            yield from _reserve_without_zone(stack, name)
     for group in stack.batch.groups if stack.batch else ():
         if group.placement and group.placement not in stack.placement:
             yield from _unknown_placement(keys, group)
@@ -43,7 +44,7 @@ def capacity_problems(stack: StackSettings, keys: Keys) -> Iterator[Problem]:
         )
         yield from _spot_for_many_nodes(keys, group, placement)
         yield from _group_in_reserve(keys, group, placement)
-        yield from _zones_apart(keys, group, placement)
+        yield from _zones_apart(stack, keys, group, placement)
         yield from _jobs_in_block(stack, keys, group, placement)
 
 
@@ -51,6 +52,7 @@ def capacity_warnings(stack: StackSettings, keys: Keys, now: datetime) -> Iterat
     """What only an account or the calendar can decide."""
     for name, settings in stack.placement.items():
         yield from _dates(f"{PLACEMENT}.{name}", settings, now)
+        yield from _shared_reserve(stack, name, settings)
     for group in stack.batch.groups if stack.batch else ():
         yield from _zone_without_offer(stack, keys, group)
         yield from _no_price(stack, keys, group)
@@ -99,10 +101,8 @@ def _type_with_capacity(
         )
 
 
-def _reserve_without_zone(
-    stack: StackSettings, name: str, settings: PlacementSettings
-) -> Iterator[Problem]:
-    if stack.zone_of_placement(settings) is None:
+def _reserve_without_zone(stack: StackSettings, name: str) -> Iterator[Problem]:
+    if stack.zone_of_placement(name) is None:
         yield Problem(
             key=f"{PLACEMENT}.{name}.availabilityZone",
             value=None,
@@ -160,8 +160,12 @@ def _group_in_reserve(
         )
 
 
-def _zones_apart(keys: Keys, group: BatchGroupSettings, placement: Placement) -> Iterator[Problem]:
+def _zones_apart(
+    stack: StackSettings, keys: Keys, group: BatchGroupSettings, placement: Placement
+) -> Iterator[Problem]:
     zone = placement.availability_zone
+    if zone is None and placement.name and is_in_one_zone(placement.capacity):
+        zone = next(iter(stack.stated_zones(placement.name)), None)
     if zone and group.availability_zone and group.availability_zone != zone:
         yield Problem(
             key=keys.group(group, "availabilityZone"),
@@ -219,6 +223,21 @@ def _dates(key: str, settings: PlacementSettings, now: datetime) -> Iterator[Pro
             value=block.start.isoformat(),
             reason="is still to come: jobs wait until then",
             fix="submit jobs now if you like; nothing else is to do",
+        )
+
+
+def _shared_reserve(
+    stack: StackSettings, name: str, settings: PlacementSettings
+) -> Iterator[Problem]:
+    groups = [each for each in stack.batch.groups if each.placement == name] if stack.batch else []
+    wanted = sum(group.max_nodes for group in groups)
+    if settings.reserve and wanted > settings.reserve.count:
+        yield Problem(
+            key=f"{PLACEMENT}.{name}.reserve.count",
+            value=settings.reserve.count,
+            reason=f"is less than the {wanted} nodes that {len(groups)} groups may have together; "
+            "what does not fit waits",
+            fix="raise count, lower maxNodes, or let the groups take turns",
         )
 
 

@@ -141,7 +141,7 @@ def _problem(
     elif details["type"] == "extra_forbidden":
         reason, fix = _unknown_key(model, location)
     else:
-        reason, fix = _REASONS.get(details["type"], (details["msg"], "see the README's table"))
+        reason, fix = _REASONS.get(details["type"], (details["msg"], "see docs/settings.md"))
         reason, fix = reason.format(**context), fix.format(**context)
     if isinstance(value, dict | list | tuple):
         value = None

@@ -23,7 +23,7 @@ def _a_network(text: object) -> object:
 
 
 class ExistingNetwork(Section):
-    """A VPC and subnets that exist; the stack adds security groups and nothing else."""
+    """A VPC and subnets that exist; the stack adds a security group and nothing else."""
 
     vpc_id: VpcId = Field(description="Id of the VPC.")
     private_subnet_ids: tuple[SubnetId, ...] = Field(

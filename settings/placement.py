@@ -270,11 +270,15 @@ class Placement:
     availability_zone: str | None
 
 
-def placement_of(name: str | None, settings: PlacementSettings | None) -> Placement:
+def placement_of(
+    name: str | None, settings: PlacementSettings | None, *, close_together: bool = True
+) -> Placement:
     """The placement that a group asks for by name, or on demand where it asks for none."""
     capacity = settings.capacity if settings else OnDemand()
     choice = placement_group(
-        capacity=capacity, wanted=settings.placement_group if settings else None
+        capacity=capacity,
+        wanted=settings.placement_group if settings else None,
+        close_together=close_together,
     )
     if isinstance(choice, Conflict):
         raise ValueError(choice.reason)  # PlacementSettings refuses this already

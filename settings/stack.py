@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from fabric.capacity import CapacityBlock, longest_job
+from fabric.capacity import CapacityBlock, is_in_one_zone, longest_job
 from settings.batch import BatchGroupSettings, BatchSettings, JobSettings
 from settings.common import CommonSettings
 from settings.errors import PROJECT, Problem
@@ -47,20 +47,28 @@ class StackSettings:
     def placement_for(self, group: BatchGroupSettings) -> Placement:
         """Where the group's instances come from."""
         named = self.placement[group.placement] if group.placement else None
-        return placement_of(group.placement, named)
+        return placement_of(group.placement, named, close_together=group.layout is not None)
 
     def zone_of(self, group: BatchGroupSettings) -> str:
         """The one Availability Zone that the group's nodes live in."""
-        return (
-            group.availability_zone
-            or self.placement_for(group).availability_zone
-            or self.private_subnets[0].availability_zone
-        )
+        placed = self.zone_of_placement(group.placement) if group.placement else None
+        return group.availability_zone or placed or self.private_subnets[0].availability_zone
 
-    def zone_of_placement(self, settings: PlacementSettings) -> str | None:
-        """The zone of a named capacity, or None where neither it nor a network names one."""
+    def zone_of_placement(self, name: str) -> str | None:
+        """The zone of a named capacity: its own, or that of a group which needs it to be there.
+
+        None where neither these nor a network names one.
+        """
+        settings = self.placement[name]
         first = self.private_subnets[0].availability_zone if self.private_subnets else None
-        return settings.availability_zone or first
+        stated = self.stated_zones(name) if is_in_one_zone(settings.capacity) else ()
+        return settings.availability_zone or next(iter(stated), first)
+
+    def stated_zones(self, placement_name: str) -> tuple[str, ...]:
+        """The zones that groups with this placement name themselves, each once."""
+        groups = self.batch.groups if self.batch else ()
+        zones = [each.availability_zone for each in groups if each.placement == placement_name]
+        return tuple(dict.fromkeys(zone for zone in zones if zone))
 
     def nodes_of(self, group: BatchGroupSettings, job: JobSettings) -> int:
         """How many nodes a job runs on unless its submitter says otherwise."""

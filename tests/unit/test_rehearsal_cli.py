@@ -114,8 +114,8 @@ def test_an_unknown_price_is_shown_as_a_lower_bound() -> None:
     line = {"urn": "a::b", "what": "disk", "idlePerHour": 0.0, "fullPerHour": None, "note": ""}
     price = {"idlePerHour": 1.5, "fullPerHour": None, "knownFullPerHour": 2.0, "lines": [line]}
     text = text_of(Rehearsal(stack="dev", price=price))
-    assert "0.0000    unknown  b: disk" in text
-    assert "1.50  over 2.00  in all" in text
+    assert " unknown  b: disk" in text
+    assert "1.50  at least 2.00  in all" in text
 
 
 def group(number: int) -> Resource:

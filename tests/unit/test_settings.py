@@ -12,6 +12,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fabric.capacity import NoPlacementGroup
 from settings.errors import Problem, SettingsError
 from settings.load import load_settings
 from settings.network import ExistingNetwork, PrivateSubnet
@@ -82,7 +83,7 @@ def test_a_stack_may_hold_capacity_alone() -> None:
         "placement: {held: {reserve: {instanceType: p4d.24xlarge, count: 2, unlimited: true},"
         " availabilityZone: us-west-2b}}"
     )
-    assert stack.zone_of_placement(stack.placement["held"]) == "us-west-2b"
+    assert stack.zone_of_placement("held") == "us-west-2b"
 
 
 def test_a_group_lives_in_the_zone_of_its_placement() -> None:
@@ -94,6 +95,40 @@ def test_a_group_lives_in_the_zone_of_its_placement() -> None:
     )
     assert stack.batch is not None
     assert stack.zone_of(stack.batch.groups[0]) == "us-west-2b"
+
+
+def test_a_reservation_is_made_where_the_group_that_uses_it_lives() -> None:
+    stack = load(
+        "network: {availabilityZones: [us-west-2a, us-west-2b]}",
+        "\nplacement: {held: {reserve: {instanceType: p4d.24xlarge, count: 1, unlimited: true}}}",
+        "\nbatch: {groups: [{name: p4d, instanceType: p4d.24xlarge, maxNodes: 1, placement: held,"
+        " availabilityZone: us-west-2b}]}",
+    )
+    assert stack.zone_of_placement("held") == "us-west-2b"
+
+
+def test_one_reservation_serves_no_two_zones() -> None:
+    found = problem(
+        "network: {availabilityZones: [us-west-2a, us-west-2b]}",
+        "\nplacement: {ours: {reservation: cr-0123456789abcdef0}}",
+        "\nbatch: {groups: ["
+        "{name: a, instanceType: p4d.24xlarge, maxNodes: 1, placement: ours,"
+        " availabilityZone: us-west-2a},"
+        "{name: b, instanceType: p4d.24xlarge, maxNodes: 1, placement: ours,"
+        " availabilityZone: us-west-2b}]}",
+    )
+    assert found.key == "trainyard:batch.groups[1].availabilityZone"
+    assert "which is us-west-2a" in found.reason
+
+
+def test_a_group_without_efa_gets_no_placement_group_unasked() -> None:
+    stack = load(
+        NETWORK,
+        "batch: {groups: [{name: m7i, instanceType: m7i.8xlarge, efa: false, maxNodes: 1,"
+        " jobs: [{name: a, kind: singleNode, image: 'a:1'}]}]}",
+    )
+    assert stack.batch is not None
+    assert stack.placement_for(stack.batch.groups[0]).placement_group == NoPlacementGroup()
 
 
 def test_a_job_without_a_timeout_fits_into_its_capacity_block() -> None:
@@ -588,6 +623,18 @@ def test_the_calendar_only_warns() -> None:
         "trainyard:placement.past.capacityBlock.end",
         "trainyard:placement.soon.capacityBlock.start",
     ]
+
+
+def test_groups_that_share_a_reservation_are_warned_when_they_may_ask_for_more() -> None:
+    found = warnings(
+        NETWORK,
+        "placement: {held: {reserve: {instanceType: p4d.24xlarge, count: 2,"
+        ' endDate: "2027-01-01T00:00:00Z"}}}\n',
+        "batch: {groups: ["
+        "{name: a, instanceType: p4d.24xlarge, maxNodes: 2, placement: held},"
+        "{name: b, instanceType: p4d.24xlarge, maxNodes: 2, placement: held}]}",
+    )
+    assert "4 nodes that 2 groups" in found["trainyard:placement.held.reserve.count"]
 
 
 def test_a_zone_whose_name_does_not_offer_the_type_is_only_a_warning() -> None:

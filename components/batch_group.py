@@ -257,14 +257,14 @@ class BatchGroup(pulumi.ComponentResource):
         )
         single = job.kind == "singleNode"
         return aws.batch.JobDefinition(
-            f"{self._name}-{job.name}",
+            f"{self._name}_{job.name}",
             type="container" if single else "multinode",
             container_properties=rendered if single else None,
             node_properties=None if single else rendered,
             timeout=aws.batch.JobDefinitionTimeoutArgs(attempt_duration_seconds=timeout),
             retry_strategy=_retry_strategy(job),
             propagate_tags=True,
-            tags=shared.stack.tags(f"{self._name}-{job.name}"),
+            tags=shared.stack.tags(f"{self._name}_{job.name}"),
             opts=self._own,
         )
 

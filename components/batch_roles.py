@@ -4,16 +4,16 @@ from dataclasses import dataclass
 
 import pulumi
 import pulumi_aws as aws
-from pulumi import Input, ResourceOptions
+from pulumi import Input, Output, ResourceOptions
 
 from components.policy_documents import allow, assumed_by, policy_document
 from settings.batch import BatchSettings
 from settings.stack import StackSettings
 
 # https://docs.aws.amazon.com/batch/latest/userguide/instance_IAM_role.html
-ECS_HOST_POLICY = "arn:aws:iam::aws:policy/service-role/AmazonEC2ContainerServiceforEC2Role"
+ECS_HOST_POLICY = "service-role/AmazonEC2ContainerServiceforEC2Role"
 # https://docs.aws.amazon.com/systems-manager/latest/userguide/setup-instance-permissions.html
-SESSION_MANAGER_POLICY = "arn:aws:iam::aws:policy/AmazonSSMManagedInstanceCore"
+SESSION_MANAGER_POLICY = "AmazonSSMManagedInstanceCore"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +56,13 @@ def _host_profile(
     policies = {"ecs": ECS_HOST_POLICY}
     if stack.common.session_manager:
         policies["session-manager"] = SESSION_MANAGER_POLICY
+    partition = aws.get_partition_output(opts=pulumi.InvokeOutputOptions(parent=role)).partition
     attachments = tuple(
         aws.iam.RolePolicyAttachment(
-            f"{name}-host-{key}", role=role.name, policy_arn=policy, opts=own
+            f"{name}-host-{key}",
+            role=role.name,
+            policy_arn=Output.concat("arn:", partition, ":iam::aws:policy/", policy),
+            opts=own,
         )
         for key, policy in policies.items()
     )

@@ -123,7 +123,7 @@ class PlacementAndODCR(pulumi.ComponentResource):
             # groups that ask for capacity by themselves do not share a group: each may hold another
             # instance type or another zone, which a cluster placement group cannot mix well
             own = self._placement_group(name)
-            group, waits_for = own.name, (*waits_for, own)
+            group, waits_for = own.name, (own,)
         bought_as = usage_class(placement.capacity)
         return LaunchPlacement(
             placement_group=group,
@@ -162,7 +162,7 @@ class PlacementAndODCR(pulumi.ComponentResource):
         group_arn: Input[str] | None = None
         match placement.placement_group:
             case OwnPlacementGroup():
-                group = self._placement_group(name)
+                group = self._placement_group(f"{self._name}-{name}")
                 group_name, group_arn = group.name, group.arn
             case NamedPlacementGroup(name=group_name):
                 group_arn = self._placement_group_arn(group_name)
@@ -237,11 +237,11 @@ class PlacementAndODCR(pulumi.ComponentResource):
             members.append(member)
         return group.arn, tuple(members)
 
-    def _placement_group(self, name: str) -> aws.ec2.PlacementGroup:
+    def _placement_group(self, resource_name: str) -> aws.ec2.PlacementGroup:
         return aws.ec2.PlacementGroup(
-            f"{self._name}-{name}",
+            resource_name,
             strategy=aws.ec2.PlacementStrategy.CLUSTER,
-            tags=self._tags(name),
+            tags=self._stack.tags(resource_name),
             opts=self._own,
         )
 

@@ -52,16 +52,8 @@ def load_settings(
         if values.get(section):  # Pulumi.yaml's default, an empty map, is no section
             parsed[section], problems = _parse(section, model, values[section])
             found += problems
-    if not region:
-        found.append(
-            Problem(
-                key="aws:region",
-                value=None,
-                reason="is required",
-                fix="add the region that the stack lives in, such as us-west-2",
-            )
-        )
-        raise SettingsError(found)
+    if not region or region.startswith("cn-"):
+        raise SettingsError([*found, _region_problem(region)])
     stack = StackSettings(
         name=stack_name,
         region=region,
@@ -92,6 +84,16 @@ def load_settings(
         *batch_warnings(stack, keys),
     )
     return replace(stack, warnings=warnings)
+
+
+def _region_problem(region: str | None) -> Problem:
+    return Problem(
+        key="aws:region",
+        value=region,
+        # https://docs.amazonaws.cn/en_us/vpc/latest/privatelink/aws-services-cn-privatelink-support.html
+        reason="is in China, where services have other endpoint names" if region else "is required",
+        fix="choose a region like us-west-2",
+    )
 
 
 def _unknown_sections(values: Mapping[str, Any]) -> Iterator[Problem]:

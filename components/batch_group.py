@@ -12,22 +12,22 @@ from components.batch_roles import BatchRoles
 from components.launch_template import node_launch_template
 from components.network import Network
 from components.placement_and_odcr import LaunchPlacement, PlacementAndODCR
-from fabric.batch_jobs import BatchJob, job_definition, retry_strategy
+from fabric.batch_jobs import (
+    LONGEST_UPDATE_WAIT_MINUTES,
+    SHORTEST_UPDATE_WAIT_MINUTES,
+    job_definition,
+    retry_strategy,
+)
+from fabric.machine_images import NEURON_IMAGE_PARAMETER, batch_image_type
 from fabric.user_data import launch_template_user_data, node_user_data
 from settings.batch import BatchGroupSettings, JobSettings
 from settings.stack import StackSettings
 
-# https://docs.aws.amazon.com/AmazonECS/latest/developerguide/retrieve-ecs-optimized_AMI.html
-NEURON_IMAGE_PARAMETER = (
-    "/aws/service/ecs/optimized-ami/amazon-linux-2023/neuron/recommended/image_id"
-)
 NO_CAPACITY = "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY"
 MISCONFIGURATIONS = (
     "MISCONFIGURATION:COMPUTE_ENVIRONMENT_MAX_RESOURCE",
     "MISCONFIGURATION:JOB_RESOURCE_REQUIREMENT",
 )
-# https://docs.aws.amazon.com/batch/latest/APIReference/API_UpdatePolicy.html
-SHORTEST_UPDATE_WAIT_MINUTES, LONGEST_UPDATE_WAIT_MINUTES = 30, 7200
 # the least that Batch takes, since no waiting mends a misconfiguration; reasons and limits:
 # https://docs.aws.amazon.com/batch/latest/APIReference/API_JobStateTimeLimitAction.html
 MISCONFIGURED_SECONDS = 600
@@ -173,12 +173,13 @@ class BatchGroup(pulumi.ComponentResource):
         facts = self._group.type_facts
         image = self._group.image_id
         if image is None and facts.neuron_devices:
-            # Batch has no image type for Neuron, and resolves no parameter by itself
+            # Batch resolves no parameter by itself
             image = aws.ssm.get_parameter_output(
                 name=NEURON_IMAGE_PARAMETER, opts=pulumi.InvokeOutputOptions(parent=self)
             ).value
         return aws.batch.ComputeEnvironmentComputeResourcesEc2ConfigurationArgs(
-            image_type="ECS_AL2023_NVIDIA" if facts.nvidia_gpus else "ECS_AL2023",
+            # with an image of its own, the type tells Batch only whose settings it has
+            image_type=batch_image_type(facts) or "ECS_AL2023",
             image_id_override=image,
         )
 
@@ -217,7 +218,11 @@ class BatchGroup(pulumi.ComponentResource):
             # a queue that still names the old environment would keep it from being deleted
             # https://github.com/pulumi/pulumi-aws/issues/6233
             opts=ResourceOptions.merge(
-                self._own, ResourceOptions(replace_on_changes=["computeEnvironmentOrders"])
+                self._own,
+                # nor can a queue change between having a scheduling policy and having none
+                ResourceOptions(
+                    replace_on_changes=["computeEnvironmentOrders", "schedulingPolicyArn"]
+                ),
             ),
         )
 
@@ -244,11 +249,10 @@ class BatchGroup(pulumi.ComponentResource):
 
     def _job_definition(self, job: JobSettings) -> aws.batch.JobDefinition:
         stack, shared = self._shared.stack, self._shared
-        timeout = int(stack.timeout_of(self._group, job).total_seconds())
 
         def properties(values: list[str]) -> str:
             image, log_group, role = values
-            batch_job = self._batch_job(job, image, timeout)
+            batch_job = stack.batch_job(self._group, job, image)
             definition = job_definition(batch_job, log_group=log_group, job_role_arn=role)
             return json.dumps(definition.get("nodeProperties") or definition["containerProperties"])
 
@@ -261,7 +265,9 @@ class BatchGroup(pulumi.ComponentResource):
             type="container" if single else "multinode",
             container_properties=rendered if single else None,
             node_properties=None if single else rendered,
-            timeout=aws.batch.JobDefinitionTimeoutArgs(attempt_duration_seconds=timeout),
+            timeout=aws.batch.JobDefinitionTimeoutArgs(
+                attempt_duration_seconds=int(stack.timeout_of(self._group, job).total_seconds())
+            ),
             retry_strategy=_retry_strategy(job),
             propagate_tags=True,
             tags=shared.stack.tags(f"{self._name}_{job.name}"),
@@ -271,23 +277,10 @@ class BatchGroup(pulumi.ComponentResource):
     def _image(self, job: JobSettings) -> pulumi.Input[str]:
         if job.repository_tag:
             return Output.concat(self._shared.repository_url, ":", job.repository_tag)
-        return self._group.image_of(job) or ""
-
-    def _batch_job(self, job: JobSettings, image: str, timeout_seconds: int) -> BatchJob:
-        layout = self._group.layout
-        return BatchJob(
-            name=job.name,
-            kind=job.kind,
-            nodes=self._shared.stack.nodes_of(self._group, job),
-            image=image,
-            command=job.words,
-            environment=job.environment,
-            timeout_seconds=timeout_seconds,
-            attempts=job.attempts,
-            instance_type=self._group.type_facts,
-            efa_interfaces=layout.efa_count if layout else 0,
-            threads_per_core=self._group.threads_per_core,
-        )
+        image = self._group.image_of(job)
+        if image is None:
+            raise ValueError(f"job {job.name} has no image")  # settings refuse it already
+        return image
 
 
 def _retry_strategy(job: JobSettings) -> aws.batch.JobDefinitionRetryStrategyArgs:

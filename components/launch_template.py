@@ -60,7 +60,7 @@ def node_launch_template(
         metadata_options=aws.ec2.LaunchTemplateMetadataOptionsArgs(
             http_endpoint="enabled",
             http_tokens="required",
-            # the host alone reads its metadata; containers are one hop further
+            # for the host alone; single-node jobs, which share its network, are on the host, too
             http_put_response_hop_limit=1,
         ),
         tag_specifications=[

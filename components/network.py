@@ -1,6 +1,7 @@
 """Network: the VPC, subnets and security groups that nodes live in."""
 
 from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Network
 from typing import Any
 
 import pulumi
@@ -9,6 +10,7 @@ from pulumi import Input, Output, ResourceOptions
 
 from components.network_parts import NetworkParts
 from components.vpc import new_vpc
+from fabric.addresses import usable_addresses
 from settings.network import ExistingNetwork, PrivateSubnet
 from settings.stack import StackSettings
 
@@ -78,6 +80,8 @@ def look_up_subnets(existing: ExistingNetwork) -> tuple[PrivateSubnet, ...]:
         PrivateSubnet(
             availability_zone=subnet.availability_zone,
             subnet_id=subnet.id,
+            vpc_id=subnet.vpc_id,
+            addresses=usable_addresses(IPv4Network(subnet.cidr_block)),
             free_addresses=subnet.available_ip_address_count,
             assigns_public_addresses=subnet.map_public_ip_on_launch,
         )

@@ -144,7 +144,7 @@ class PlacementAndODCR(pulumi.ComponentResource):
                 self._idle_alarm(name, reservation_id)
                 return _Made(placement_group=named_group, reservation_id=reservation_id)
             case ReservationOfStack() as elsewhere:
-                return self._from_stack(elsewhere, named_group, placement)
+                return self._from_stack(name, elsewhere)
             case ReservationGroup(resource_group_arn=arn):
                 return _Made(placement_group=named_group, resource_group_arn=arn)
             case ReservationGroupOf(reservation_ids=reservation_ids):
@@ -173,7 +173,7 @@ class PlacementAndODCR(pulumi.ComponentResource):
             instance_type=reserve.instance_type,
             instance_count=reserve.count,
             instance_platform="Linux/UNIX",
-            availability_zone=self._stack.zone_of_placement(name) or "",
+            availability_zone=self._zone_of(name),
             # only launches that name the reservation get it, so that nothing else uses it up
             instance_match_criteria="targeted",
             end_date_type="limited" if reserve.end_date else "unlimited",
@@ -187,17 +187,22 @@ class PlacementAndODCR(pulumi.ComponentResource):
             placement_group=group_name, reservation_id=reservation.id, waits_for=(reservation,)
         )
 
-    def _from_stack(
-        self, elsewhere: ReservationOfStack, named_group: str | None, placement: Placement
-    ) -> _Made:
+    def _zone_of(self, name: str) -> str:
+        zone = self._stack.zone_of_placement(name)
+        if zone is None:
+            raise ValueError(f"placement {name} has no zone")  # settings refuse it already
+        return zone
+
+    def _from_stack(self, name: str, elsewhere: ReservationOfStack) -> _Made:
         reference = pulumi.StackReference(elsewhere.stack, opts=self._own)
-        made = reference.require_output("placement").apply(lambda every: _entry(every, elsewhere))
-        in_group = isinstance(placement.placement_group, OwnPlacementGroup)
+        zone = self._stack.zone_of_placement(name)
+        made = reference.require_output("placement").apply(
+            lambda every: _entry(every, elsewhere, zone)
+        )
+        group = made.apply(lambda entry: entry.get("placementGroup"))
         return _Made(
             # None, an absent input, for a reservation that was made in no group
-            placement_group=cast("Output[str]", made.apply(lambda entry: entry["placementGroup"]))
-            if in_group
-            else named_group,
+            placement_group=cast("Output[str]", group),
             reservation_id=made.apply(lambda entry: entry["capacityReservationId"]),
         )
 
@@ -228,12 +233,12 @@ class PlacementAndODCR(pulumi.ComponentResource):
         members: list[pulumi.Resource] = []
         for reservation_id in reservation_ids:
             member = aws.resourcegroups.Resource(
-                f"{self._name}-{name}-{reservation_id}",
+                f"{self._name}-{name}_{reservation_id}",
                 group_arn=group.arn,
                 resource_arn=self._arn(f"capacity-reservation/{reservation_id}"),
                 opts=self._own,
             )
-            self._idle_alarm(f"{name}-{reservation_id}", reservation_id)
+            self._idle_alarm(f"{name}_{reservation_id}", reservation_id)
             members.append(member)
         return group.arn, tuple(members)
 
@@ -298,11 +303,19 @@ def _utc(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _entry(every: Mapping[str, Any], elsewhere: ReservationOfStack) -> Mapping[str, Any]:
+def _entry(
+    every: Mapping[str, Any], elsewhere: ReservationOfStack, zone: str | None
+) -> Mapping[str, Any]:
     entry = every.get(elsewhere.name)
     if not entry or not entry.get("capacityReservationId"):
         raise pulumi.RunError(
             f"trainyard:placement: {elsewhere.name!r} is not a reservation of the stack "
             f"{elsewhere.stack}, which has {', '.join(every) or 'none'}; correct the name"
+        )
+    if zone and entry.get("availabilityZone") not in (None, zone):
+        raise pulumi.RunError(
+            f"trainyard:placement: {elsewhere.name!r} of {elsewhere.stack} is in "
+            f"{entry['availabilityZone']}, and its nodes would be in {zone}; give the placement "
+            f"availabilityZone: {entry['availabilityZone']}"
         )
     return entry

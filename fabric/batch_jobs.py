@@ -23,6 +23,10 @@ JobKind = Literal["torchrun", "collectiveBandwidth", "singleNode"]
 # https://docs.aws.amazon.com/batch/latest/userguide/service_limits.html
 MAXIMUM_DEFINITION_BYTES = 24 * 1024
 
+# How long Batch may wait for jobs before an update ends them:
+# https://docs.aws.amazon.com/batch/latest/APIReference/API_UpdatePolicy.html
+SHORTEST_UPDATE_WAIT_MINUTES, LONGEST_UPDATE_WAIT_MINUTES = 30, 7200
+
 _SCRIPTS = Path(__file__).parent / "job_scripts"
 
 # In a multi-node job each task has its own interface, eth0, beside ecs-eth0, which leads to the

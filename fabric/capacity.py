@@ -134,6 +134,11 @@ def placement_group(
             fix="remove placementGroup, or give the NAME of the group that the reservation was "
             "made in",
         )
+    if isinstance(capacity, ReservationOfStack) and wanted not in (None, True):
+        return Conflict(
+            reason="a reservation of another stack comes with its group, if it was made in one",
+            fix="remove placementGroup",
+        )
     if isinstance(wanted, str):
         return NamedPlacementGroup(name=wanted)
     by_default = isinstance(capacity, Reserve | ReservationOfStack) or (

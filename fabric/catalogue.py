@@ -35,6 +35,7 @@ class InstanceType:
     `valid_threads_per_core` is empty where EC2 takes no CpuOptions.
     `efa_cards` are the cards that get an EFA, in order, as many as `maximum_efa_interfaces`.
     `ip_bandwidth_cards` get one more ENA interface for the most IP bandwidth, where AWS names them.
+    `ultra_server` types are sold in UltraServers only, by Capacity Block.
     `usage_classes` and `placement_strategies` are in the words of the API.
 
     Source: https://docs.aws.amazon.com/AWSEC2/latest/APIReference/API_InstanceTypeInfo.html
@@ -62,12 +63,18 @@ class InstanceType:
     placement_strategies: tuple[str, ...]
     bare_metal: bool
     burstable: bool
+    ultra_server: bool
     network_performance: str
 
     @property
     def supports_efa(self) -> bool:
         """Whether an Elastic Fabric Adapter can be attached."""
         return self.maximum_efa_interfaces > 0
+
+    @property
+    def family(self) -> str:
+        """The part of the name before the size, such as `p5`."""
+        return self.name.partition(".")[0]
 
     @property
     def nvidia_gpus(self) -> int:
@@ -125,7 +132,7 @@ def find_instance_type(name: str) -> InstanceType:
     """
     known = instance_types()
     if name not in known:
-        raise UnknownInstanceType(name, tuple(difflib.get_close_matches(name, known)))
+        raise UnknownInstanceType(name, tuple(difflib.get_close_matches(name.lower(), known)))
     return known[name]
 
 
@@ -187,6 +194,7 @@ def _instance_type(name: str, record: dict[str, Any], neuron: dict[str, Any]) ->
         placement_strategies=tuple(record["placementStrategies"]),
         bare_metal=record["bareMetal"],
         burstable=record["burstable"],
+        ultra_server=record.get("ultraServer", False),
         network_performance=record["networkPerformance"],
     )
 

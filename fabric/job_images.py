@@ -6,6 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from fabric.catalogue import InstanceType
+
 Accelerator = Literal["nvidia", "neuron", "cpu"]
 
 # https://docs.aws.amazon.com/AmazonECR/latest/userguide/Registries.html
@@ -15,16 +17,25 @@ _PRIVATE_ECR = re.compile(
 )
 
 
-def default_image(accelerator: Accelerator, architecture: str) -> str | None:
-    """Return AWS's training image for an accelerator and an EC2 architecture ("x86_64", "arm64").
+def default_image(instance_type: InstanceType) -> str | None:
+    """Return AWS's training image for jobs on an instance type.
 
     Each default carries libfabric with the efa provider and the plug-in that brings collectives
     to it; job_images.json names the sources. None means that no such image is known, so that a
     job there has to name its own: AWS's CPU images, for one, come without EFA.
     https://aws.github.io/deep-learning-containers/pytorch/
     """
-    entry = _data()["defaults"][accelerator].get(architecture)
-    return entry and entry["image"]
+    accelerator: Accelerator = (
+        "nvidia"
+        if instance_type.nvidia_gpus
+        else "neuron"
+        if instance_type.neuron_devices
+        else "cpu"
+    )
+    entry = _data()["defaults"][accelerator].get(instance_type.architecture)
+    if entry is None or instance_type.family in entry.get("notForFamilies", ()):
+        return None
+    return entry["image"]
 
 
 def is_private_ecr(image: str, region: str) -> bool:

@@ -29,7 +29,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     gc.disable()  # one run, in which nearly everything lives to the end: collecting only costs time
     with progress(f"rehearsing {options.stack}"):
-        rehearsal = rehearse(options.stack, project=options.project)
+        from policy.judge import judge  # the catalogue's imports belong under the progress line
+
+        rehearsal = rehearse(options.stack, project=options.project, judge=judge)
     if options.json:
         json.dump(rehearsal.to_json(), sys.stdout)
         print()

@@ -178,8 +178,9 @@ class PretendAws:
         public: list[str] = self._existing.get("publicSubnetIds") or []
         for ids, offset in ((private, 0), (public, len(private))):
             if id_ in ids:
-                zone = self._zones[min(ids.index(id_), len(self._zones) - 1)]
-                return ids.index(id_) + offset, zone
+                position = ids.index(id_)
+                zones = self._existing.get("availabilityZones") or self._zones
+                return position + offset, str(zones[min(position, len(zones) - 1)])
         return len(private) + len(public), self._zones[0]
 
     def _vpc(self, arguments: Mapped, region: str) -> dict[str, Json]:

@@ -93,9 +93,7 @@ def print_report(rehearsal: Rehearsal, console: Console | None = None) -> None:
         console.print(_counts(rehearsal.resources))
     if not rehearsal.errors:
         console.print("", _price(rehearsal.price), "", _ready(rehearsal.ready), sep="\n")
-    for finding in rehearsal.findings:
-        line = f"{finding['level']} {finding['rule']}: {finding['message']}; {finding['fix']}"
-        console.print(escape(line), style="red" if finding["level"] == "mandatory" else "yellow")
+    _findings(console, rehearsal.findings)
     _problems(console, "warning", "yellow", rehearsal.warnings)
     _problems(console, "error", "red", rehearsal.errors)
 
@@ -112,6 +110,20 @@ def _problems(console: Console, kind: str, style: str, problems: Sequence[Proble
     for problem in problems:
         # one problem is one line, however long: people search and copy it
         console.print(escape(str(problem)), highlight=False, soft_wrap=True)
+
+
+def _findings(console: Console, findings: Sequence[Mapping[str, Json]]) -> None:
+    for level, style in (("mandatory", "red"), ("advisory", "yellow")):
+        of_level = [each for each in findings if each["level"] == level]
+        if of_level:
+            console.print(f"\n[bold {style}]{len(of_level)} {level}[/]")
+        for each in of_level:
+            where = f"{each['urn'].rpartition('::')[2]}: {each['path']}"
+            value = "" if each["value"] is None else f" {_in_short([each['value']])}"
+            text = (
+                f"{each['rule']}: {where}{value}: {each['message']}; {each['fix']} ({each['url']})"
+            )
+            console.print(escape(text), soft_wrap=True)
 
 
 def _tree(rehearsal: Rehearsal) -> Tree:

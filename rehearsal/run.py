@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import contextvars
 import gc
+import os
 import runpy
 import sys
 import traceback
@@ -25,6 +26,7 @@ from rehearsal.pretend_aws import PretendAws
 if TYPE_CHECKING:
     from rehearsal.monitor import RecordingEngine, RecordingMonitor
 
+AWS_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 Judge = Callable[[Sequence[Mapping[str, Json]]], Sequence[Mapping[str, Json]]]
@@ -247,6 +249,7 @@ def _as_program_of(project: Path) -> Generator[None]:
     sys.argv[:] = [str(project / "__main__.py")]
     try:
         with (
+            _without_region_of_the_shell(),
             contextlib.chdir(project),
             contextlib.redirect_stdout(sys.stderr),
             _modules_of(project),
@@ -254,6 +257,16 @@ def _as_program_of(project: Path) -> Generator[None]:
             yield
     finally:
         sys.path[:], sys.argv[:] = path, arguments
+
+
+@contextlib.contextmanager
+def _without_region_of_the_shell() -> Generator[None]:
+    """The provider's SDK takes a region from these, and a rehearsal says the same everywhere."""
+    kept = {key: os.environ.pop(key) for key in AWS_REGIONS if key in os.environ}
+    try:
+        yield
+    finally:
+        os.environ.update(kept)
 
 
 @contextlib.contextmanager

@@ -1,9 +1,10 @@
 """What all sections of a configuration have in common."""
 
 import re
+from datetime import datetime
 from typing import Annotated
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from fabric.catalogue import UnknownInstanceType, find_instance_type
@@ -50,6 +51,11 @@ Name = Annotated[
         example="p5-week",
     ),
 ]
+ShareIdentifier = Annotated[
+    str,
+    # https://docs.aws.amazon.com/batch/latest/APIReference/API_ShareAttributes.html
+    _form(r"[A-Za-z0-9]+\*?", what="a share identifier of letters and digits", example="research"),
+]
 InstanceTypeName = Annotated[str, AfterValidator(_known_instance_type)]
 AvailabilityZone = Annotated[
     str,
@@ -85,8 +91,17 @@ StackName = Annotated[
         example="organization/trainyard/network",
     ),
 ]
-Moment = Annotated[AwareDatetime, Field(strict=False)]
-Minutes = Annotated[int, Field(ge=1)]
+
+
+def _a_text(value: object) -> object:
+    if not isinstance(value, str | datetime):
+        raise refusal("is not a date", "write a text like 2026-12-31T00:00:00Z")
+    return value
+
+
+Moment = Annotated[AwareDatetime, Field(strict=False), BeforeValidator(_a_text)]
+# a year, which is more than the 182 days of the longest Capacity Block
+Minutes = Annotated[int, Field(ge=1, le=525_600)]
 
 
 def _arn(service: str, kind: str, example: str) -> AfterValidator:

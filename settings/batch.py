@@ -19,6 +19,7 @@ from settings.base import (
     Name,
     RoleArn,
     Section,
+    ShareIdentifier,
 )
 from settings.errors import refusal
 
@@ -88,10 +89,14 @@ DEFAULT_JOBS = (
 )
 
 
+# https://docs.aws.amazon.com/batch/latest/APIReference/API_ShareAttributes.html
+Weight = Annotated[float, Field(ge=0.0001, le=999.9999, strict=False)]
+
+
 class FairShareSettings(Section):
     """Shares of a queue, so that several teams advance together."""
 
-    shares: Mapping[Name, Annotated[float, Field(gt=0, le=999, strict=False)]] = Field(
+    shares: Mapping[ShareIdentifier, Weight] = Field(
         min_length=1, description="Weight of each share identifier; a smaller one gets more."
     )
     decay_seconds: int = Field(
@@ -143,6 +148,11 @@ class BatchGroupSettings(Section):
 
     @model_validator(mode="after")
     def _possible_group(self) -> "BatchGroupSettings":
+        if self.ip_bandwidth == "maximum" and not self.efa:
+            raise refusal(
+                "has ipBandwidth: maximum without EFA, whose cards would carry it",
+                "remove ipBandwidth, or efa: false",
+            )
         if self.min_nodes > self.max_nodes:
             raise refusal("has more minNodes than maxNodes", "lower minNodes, or raise maxNodes")
         names = [job.name for job in self.jobs]
@@ -172,9 +182,7 @@ class BatchGroupSettings(Section):
 
     def image_of(self, job: JobSettings) -> str | None:
         """The image of a job without a repositoryTag; None: it has to name one."""
-        facts = self.type_facts
-        accelerator = "nvidia" if facts.nvidia_gpus else "neuron" if facts.neuron_devices else "cpu"
-        return job.image or default_image(accelerator, facts.architecture)
+        return job.image or default_image(self.type_facts)
 
     @property
     def addresses_per_node(self) -> int:

@@ -2,27 +2,28 @@
 
 from collections.abc import Iterator
 
-from fabric.batch_jobs import environment_conflicts
+from fabric.batch_jobs import LONGEST_UPDATE_WAIT_MINUTES, environment_conflicts, job_definition
 from fabric.interfaces import task_interface_fits
 from fabric.job_images import has_fixed_tag, is_private_ecr
+from fabric.machine_images import batch_image_type
 from settings.batch import BatchGroupSettings, JobSettings
 from settings.errors import PROJECT, Problem
 from settings.keys import Keys
 from settings.stack import StackSettings
-
-# https://docs.aws.amazon.com/batch/latest/APIReference/API_UpdatePolicy.html
-LONGEST_UPDATE_WAIT_MINUTES = 7200
 
 
 def batch_problems(stack: StackSettings, keys: Keys) -> Iterator[Problem]:
     """What Batch or EC2 would refuse, or what would never run."""
     for group in stack.batch.groups if stack.batch else ():
         yield from _without_efa(keys, group)
+        yield from _without_machine_image(keys, group)
         yield from _threads(keys, group)
         for job in group.jobs:
             yield from _too_many_nodes(keys, group, job)
             yield from _image(stack, keys, group, job)
             yield from _environment(keys, group, job)
+            if stack.knows_placement_of(group):
+                yield from _definition_too_large(stack, keys, group, job)
 
 
 def batch_warnings(stack: StackSettings, keys: Keys) -> Iterator[Problem]:
@@ -63,6 +64,16 @@ def _without_efa(keys: Keys, group: BatchGroupSettings) -> Iterator[Problem]:
         )
 
 
+def _without_machine_image(keys: Keys, group: BatchGroupSettings) -> Iterator[Problem]:
+    if group.image_id is None and batch_image_type(group.type_facts) is None:
+        yield Problem(
+            key=keys.group(group, "instanceType"),
+            value=group.instance_type,
+            reason="has no machine image from ECS that Batch would start",
+            fix="give imageId, an image of your own with the ECS agent",
+        )
+
+
 def _threads(keys: Keys, group: BatchGroupSettings) -> Iterator[Problem]:
     facts, wanted = group.type_facts, group.threads_per_core
     if wanted is None or wanted == facts.threads_per_core == 2:
@@ -92,17 +103,17 @@ def _image(
 ) -> Iterator[Problem]:
     if job.repository_tag:
         return
-    image = group.image_of(job)
+    image, key = group.image_of(job), keys.job(group, job, "image")
     if image is None:
         yield Problem(
-            key=keys.job(group, job, "image"),
+            key=key,
             value=None,
             reason=f"is required: there is no default image for {group.instance_type}",
             fix="name an image with libfabric and what the job runs",
         )
     elif stack.network and stack.network.nat == "none" and not is_private_ecr(image, stack.region):
         yield Problem(
-            key=keys.job(group, job, "image"),
+            key=key,
             value=image,
             reason=f"cannot be pulled with nat: none, only images in {stack.region}'s private ECR",
             fix="push it to the stack's repository and use repositoryTag, or set nat: single",
@@ -116,6 +127,30 @@ def _environment(keys: Keys, group: BatchGroupSettings, job: JobSettings) -> Ite
             value=job.environment[name],
             reason=conflict.reason,
             fix=conflict.fix,
+        )
+
+
+def _definition_too_large(
+    stack: StackSettings, keys: Keys, group: BatchGroupSettings, job: JobSettings
+) -> Iterator[Problem]:
+    threads = group.threads_per_core
+    if environment_conflicts(job.environment) or threads not in (
+        None,
+        group.type_facts.threads_per_core,
+        *group.type_facts.valid_threads_per_core,
+    ):
+        return  # these have errors of their own
+    image = group.image_of(job) or "repository:tag"
+    # stand-ins as long as the names that AWS and Pulumi give
+    log_group, role = "l" * 64, "r" * 128
+    try:
+        job_definition(stack.batch_job(group, job, image), log_group=log_group, job_role_arn=role)
+    except ValueError as error:
+        yield Problem(
+            key=keys.job(group, job),
+            value=None,
+            reason=f"cannot be registered: {error}",
+            fix="shorten its command and environment",
         )
 
 

@@ -82,6 +82,16 @@ def _type_with_capacity(
             reason=f"is not sold as {wanted}, only as {', '.join(facts.usage_classes)}",
             fix="choose another instance type, or another placement",
         )
+    block = placement.capacity if isinstance(placement.capacity, CapacityBlock) else None
+    if block and block.ultra_server != facts.ultra_server:
+        yield Problem(
+            key=key,
+            value=facts.name,
+            reason=f"is {'' if facts.ultra_server else 'not '}sold in UltraServers, and "
+            f"{placement.name} says otherwise",
+            fix=f"{'add' if facts.ultra_server else 'remove'} ultraServer: true at "
+            f"{PLACEMENT}.{placement.name}.capacityBlock",
+        )
     if (
         isinstance(placement.placement_group, OwnPlacementGroup)
         and "cluster" not in facts.placement_strategies
@@ -130,7 +140,8 @@ def _spot_for_many_nodes(
         yield Problem(
             key=keys.group(group, "placement"),
             value=group.placement,
-            reason="is Spot, and AWS Batch leaves a multi-node job on Spot waiting for ever "
+            reason="is Spot, and groups are for multi-node jobs, which AWS Batch leaves waiting "
+            "for ever on Spot "
             "(https://docs.aws.amazon.com/batch/latest/userguide/mnp-ce.html)",
             fix="use on demand, a reservation or a Capacity Block",
         )
@@ -221,8 +232,9 @@ def _dates(key: str, settings: PlacementSettings, now: datetime) -> Iterator[Pro
         yield Problem(
             key=f"{key}.capacityBlock.start",
             value=block.start.isoformat(),
-            reason="is still to come: jobs wait until then",
-            fix="submit jobs now if you like; nothing else is to do",
+            reason="is still to come: until then no job starts, and Batch cancels those that wait "
+            "longer than runnableLimitMinutes",
+            fix="submit jobs when the block has begun, or shortly before",
         )
 
 
@@ -258,7 +270,12 @@ def _zone_without_offer(
 
 def _no_price(stack: StackSettings, keys: Keys, group: BatchGroupSettings) -> Iterator[Problem]:
     on_demand = isinstance(stack.placement_for(group).capacity, OnDemand)
-    if on_demand and PriceBook(stack.region).instance(group.instance_type).usd is None:
+    in_blocks = "capacity-block" in group.type_facts.usage_classes
+    if (
+        on_demand
+        and in_blocks
+        and PriceBook(stack.region).instance(group.instance_type).usd is None
+    ):
         yield Problem(
             key=keys.group(group, "instanceType"),
             value=group.instance_type,

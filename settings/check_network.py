@@ -28,6 +28,7 @@ def network_problems(stack: StackSettings, keys: Keys) -> Iterator[Problem]:
     if network.existing:
         yield from _public_subnets(network.existing)
         yield from _zones_not_as_stated(stack, network.existing)
+        yield from _subnets_elsewhere(stack, network.existing)
     if stack.batch:
         for group in stack.batch.groups:
             yield from _zone_without_subnet(stack, keys, group)
@@ -37,18 +38,27 @@ def network_problems(stack: StackSettings, keys: Keys) -> Iterator[Problem]:
 
 def network_warnings(stack: StackSettings) -> Iterator[Problem]:
     """What the network leaves to the person who deploys."""
-    network = stack.network
-    if stack.batch is None or network is None or not network.existing:
+    existing = stack.network.existing if stack.network else None
+    if existing is None:
         return
-    if any(group.layout for group in stack.batch.groups):
-        yield Problem(
-            key=f"{NETWORK}.existing.vpcId",
-            value=network.existing.vpc_id,
-            reason="has a default security group that this stack leaves alone, and the tasks of "
-            "multi-node jobs use it",
-            fix="let that group admit all traffic from itself and send traffic to anywhere "
-            "(https://docs.aws.amazon.com/batch/latest/userguide/mnp-ce.html)",
-        )
+    yield Problem(
+        key=f"{NETWORK}.existing.vpcId",
+        value=existing.vpc_id,
+        reason="has a default security group that this stack leaves alone, and the tasks of "
+        "multi-node jobs use it",
+        fix="let that group admit all traffic from itself and send traffic to anywhere "
+        "(https://docs.aws.amazon.com/batch/latest/userguide/mnp-ce.html)",
+    )
+    for index, subnet in enumerate(stack.private_subnets):
+        if subnet.addresses and subnet.free_addresses is not None:
+            taken = subnet.addresses - subnet.free_addresses
+            if taken > subnet.addresses // 2:
+                yield Problem(
+                    key=f"{NETWORK}.existing.privateSubnetIds[{index}]",
+                    value=subnet.subnet_id,
+                    reason=f"has {subnet.free_addresses} of {subnet.addresses} addresses free now",
+                    fix="make sure that nodes which are still to come find room",
+                )
 
 
 def _zones_outside_region(stack: StackSettings, network: NetworkSettings) -> Iterator[Problem]:
@@ -76,6 +86,17 @@ def _public_subnets(existing: ExistingNetwork) -> Iterator[Problem]:
             )
 
 
+def _subnets_elsewhere(stack: StackSettings, existing: ExistingNetwork) -> Iterator[Problem]:
+    for index, subnet in enumerate(stack.private_subnets):
+        if subnet.vpc_id not in (None, existing.vpc_id):
+            yield Problem(
+                key=f"{NETWORK}.existing.privateSubnetIds[{index}]",
+                value=subnet.subnet_id,
+                reason=f"is in another VPC, {subnet.vpc_id}",
+                fix=f"name a subnet of {existing.vpc_id}, or correct vpcId",
+            )
+
+
 def _zones_not_as_stated(stack: StackSettings, existing: ExistingNetwork) -> Iterator[Problem]:
     for index, (stated, subnet) in enumerate(
         zip(existing.availability_zones, stack.private_subnets, strict=False)
@@ -94,7 +115,7 @@ def _zone_without_subnet(
     stack: StackSettings, keys: Keys, group: BatchGroupSettings
 ) -> Iterator[Problem]:
     zones = [subnet.availability_zone for subnet in stack.private_subnets]
-    if zones and _readable(stack, group) and stack.zone_of(group) not in zones:
+    if zones and stack.knows_placement_of(group) and stack.zone_of(group) not in zones:
         yield Problem(
             key=keys.group(group, "availabilityZone"),
             value=stack.zone_of(group),
@@ -106,7 +127,7 @@ def _zone_without_subnet(
 def _public_addresses(
     stack: StackSettings, keys: Keys, group: BatchGroupSettings
 ) -> Iterator[Problem]:
-    if not (group.layout and len(group.layout.interfaces) > 1 and _readable(stack, group)):
+    if not (group.layout and len(group.layout.interfaces) > 1 and stack.knows_placement_of(group)):
         return
     for subnet in stack.private_subnets:
         if subnet.assigns_public_addresses and subnet.availability_zone == stack.zone_of(group):
@@ -123,7 +144,7 @@ def _subnets_too_small(stack: StackSettings, keys: Keys) -> Iterator[Problem]:
     wanted: defaultdict[str, int] = defaultdict(int)
     largest: dict[str, BatchGroupSettings] = {}
     for group in stack.batch.groups if stack.batch else ():
-        if not (stack.private_subnets and _readable(stack, group)):
+        if not (stack.private_subnets and stack.knows_placement_of(group)):
             continue
         zone = stack.zone_of(group)
         addresses = group.max_nodes * group.addresses_per_node
@@ -133,19 +154,13 @@ def _subnets_too_small(stack: StackSettings, keys: Keys) -> Iterator[Problem]:
             largest[zone] = group
     for zone, addresses in wanted.items():
         for subnet in stack.private_subnets:
-            if subnet.availability_zone != zone or subnet.free_addresses is None:
-                continue
-            if addresses > subnet.free_addresses:
+            if subnet.availability_zone == zone and addresses > (subnet.addresses or addresses):
                 group = largest[zone]
                 yield Problem(
                     key=keys.group(group, "maxNodes"),
                     value=group.max_nodes,
                     reason=f"is too much for the subnet in {zone}: all groups there take "
                     f"{addresses} addresses ({group.addresses_per_node} for each node of this "
-                    f"one, its task included), and {subnet.free_addresses} are free",
+                    f"one, its task included), and it has {subnet.addresses}",
                     fix="lower maxNodes, or use a larger subnet or cidr",
                 )
-
-
-def _readable(stack: StackSettings, group: BatchGroupSettings) -> bool:
-    return group.placement is None or group.placement in stack.placement

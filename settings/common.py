@@ -1,16 +1,28 @@
 """`trainyard:common`: what holds for everything that the stack makes."""
 
 from collections.abc import Mapping
+from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from settings.base import KmsKeyArn, PolicyArn, Section, TopicArn
+from settings.errors import PROJECT, refusal
+
+
+def _own_tags(tags: Mapping[str, str]) -> Mapping[str, str]:
+    taken = [key for key in tags if key in ("", "Name") or key.startswith(("aws:", f"{PROJECT}:"))]
+    if taken:
+        raise refusal(
+            f"has {' and '.join(map(repr, taken))}, which AWS or the stack sets itself",
+            "remove it, or choose another key",
+        )
+    return tags
 
 
 class CommonSettings(Section):
     """Settings for everything that the stack makes."""
 
-    tags: Mapping[str, str] = Field(
+    tags: Annotated[Mapping[str, str], AfterValidator(_own_tags)] = Field(
         default_factory=dict, description="Tags on every resource and every instance."
     )
     permissions_boundary: PolicyArn | None = Field(

@@ -1,17 +1,17 @@
 """What is wrong with a configuration, in the words of the person who wrote it."""
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, RootModel, ValidationError
-from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 PROJECT = "trainyard"
 
 Path = tuple[int | str, ...]
+Written = Callable[[Path], Path]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,23 +54,27 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fault:
-    """A problem, and the smallest part of its section without which the rest can be read.
+    """What pydantic found at a location of a section's value.
 
-    `smallest_part` is None where the section cannot be read without what is at fault.
+    `smallest_part` is the least that has to be taken out to read the rest; None: the section.
     """
 
     problem: Problem
+    kind: str
+    location: Path
     smallest_part: Path | None
 
 
 def faults_of(
-    error: ValidationError, *, section: str, model: type[BaseModel], written: object
+    error: ValidationError, *, section: str, model: type[BaseModel], value: object, written: Written
 ) -> list[Fault]:
-    """Every error of a section, whose value is `written`."""
+    """Every fault of a section's `value`; `written` tells where its author wrote what is there."""
     every = error.errors(include_url=False)
     return [
         Fault(
-            problem=_problem(details, section=section, model=model, written=written),
+            problem=_problem(details, section, model, value=value, written=written),
+            kind=details["type"],
+            location=details["loc"],
             smallest_part=_smallest_part(details, model),
         )
         for details in every
@@ -88,7 +92,8 @@ def _follows_from_entries(details: ErrorDetails, every: list[ErrorDetails]) -> b
 
 def _smallest_part(details: ErrorDetails, model: type[BaseModel]) -> Path | None:
     location = details["loc"]
-    if details["type"] == "extra_forbidden":
+    in_free_map = len(location) > 1 and _model_at(model, location[:-1]) is None
+    if details["type"] == "extra_forbidden" or (in_free_map and "[key]" not in location):
         return location
     entries = [depth for depth, part in enumerate(location, start=1) if isinstance(part, int)]
     if entries:
@@ -129,13 +134,14 @@ _REASONS: Mapping[str, tuple[str, str]] = {
 
 
 def _problem(
-    details: ErrorDetails, *, section: str, model: type[BaseModel], written: object
+    details: ErrorDetails,
+    section: str,
+    model: type[BaseModel],
+    *,
+    value: object,
+    written: Written,
 ) -> Problem:
     location, context = details["loc"], details.get("ctx", {})
-    if details["type"] == "missing":
-        value = None
-    else:
-        value, location = details["input"], _as_written(written, location)
     if details["type"] == "refused":
         reason, fix = context["reason"], context["fix"]
     elif details["type"] == "extra_forbidden":
@@ -143,9 +149,11 @@ def _problem(
     else:
         reason, fix = _REASONS.get(details["type"], (details["msg"], "see docs/settings.md"))
         reason, fix = reason.format(**context), fix.format(**context)
-    if isinstance(value, dict | list | tuple):
-        value = None
-    return Problem(key=key_of(section, location), value=value, reason=reason, fix=fix)
+    if details["type"] == "missing":
+        return Problem(key=key_of(section, written(location)), value=None, reason=reason, fix=fix)
+    shown = None if isinstance(details["input"], dict | list | tuple) else details["input"]
+    key = key_of(section, written(_as_written(value, location)))
+    return Problem(key=key, value=shown, reason=reason, fix=fix)
 
 
 def _as_written(written: Any, location: Path) -> Path:
@@ -159,24 +167,25 @@ def _as_written(written: Any, location: Path) -> Path:
 
 
 def _unknown_key(model: type[BaseModel], location: Path) -> tuple[str, str]:
-    known = _keys_at(model, location[:-1])
+    around = _model_at(model, location[:-1])
+    known = [field.alias or name for name, field in around.model_fields.items()] if around else []
     close = nearest(str(location[-1]), known)
     reason = "is not a key of this section"
     return reason, f"write {close}" if close else f"use one of {', '.join(sorted(known))}"
 
 
-def _keys_at(model: type[BaseModel], location: Path) -> list[str]:
-    here: Any = model
+def _model_at(model: type[BaseModel], location: Path) -> type[BaseModel] | None:
+    """The model of the map at a location, or None where a map has keys of its author's own."""
+    here: type[BaseModel] | None = model
     for part in location:
-        if isinstance(part, int):
+        if here is None or isinstance(part, int):
             continue
         if issubclass(here, RootModel):
             here = _model_in(here.model_fields["root"].annotation)
             continue
         fields = {field.alias or name: field for name, field in here.model_fields.items()}
-        if part in fields:
-            here = _model_in(fields[str(part)].annotation)
-    return [field.alias or to_camel(name) for name, field in here.model_fields.items()]
+        here = _model_in(fields[part].annotation) if part in fields else None
+    return here
 
 
 def _is_model(annotation: Any) -> bool:

@@ -28,9 +28,9 @@ class Keys:
         return ".".join((self._groups[group.name], *path))
 
     def job(self, group: BatchGroupSettings, job: JobSettings, *path: str) -> str:
-        """The key of a job, or of an entry in it; the group's own for a job made by default."""
+        """The key of a job, or of an entry in it; `jobs` of its group for one made by default."""
         key = self._jobs.get((group.name, job.name))
-        return ".".join((key, *path)) if key else self._groups[group.name]
+        return ".".join((key, *path)) if key else self.group(group, "jobs")
 
 
 def _entries(value: object, key: str) -> Iterator[tuple[int, Mapping[str, Any]]]:

@@ -1,22 +1,23 @@
 """From a configuration's values to checked settings, or to everything that is wrong with them."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 
 from fabric.addresses import CidrDoesNotFit, plan_subnets, usable_addresses
 from settings.batch import BatchSettings
 from settings.check_batch import batch_problems, batch_warnings
 from settings.check_capacity import capacity_problems, capacity_warnings
 from settings.check_network import network_problems, network_warnings
+from settings.check_region import region_problems, region_warnings
 from settings.common import CommonSettings
-from settings.errors import PROJECT, Path, Problem, SettingsError, faults_of, nearest
+from settings.errors import PROJECT, Problem, SettingsError, nearest
 from settings.keys import Keys
 from settings.network import ExistingNetwork, NetworkSettings, PrivateSubnet
+from settings.parse import parse
 from settings.placement import PlacementSection
 from settings.stack import StackSettings
 
@@ -28,7 +29,6 @@ SECTIONS: Mapping[str, type[BaseModel]] = {
 }
 
 LookUpSubnets = Callable[[ExistingNetwork], tuple[PrivateSubnet, ...]]
-Model = TypeVar("Model", bound=BaseModel)
 
 
 def load_settings(
@@ -50,7 +50,7 @@ def load_settings(
     parsed: dict[str, Any] = {}
     for section, model in SECTIONS.items():
         if values.get(section):  # Pulumi.yaml's default, an empty map, is no section
-            parsed[section], problems = _parse(section, model, values[section])
+            parsed[section], problems = parse(section, model, values[section])
             found += problems
     if not region or region.startswith("cn-"):
         raise SettingsError([*found, _region_problem(region)])
@@ -74,11 +74,12 @@ def load_settings(
             )
         )
     keys = Keys({name: value for name, value in values.items() if value})
-    for check in (network_problems, capacity_problems, batch_problems):
+    for check in (region_problems, network_problems, capacity_problems, batch_problems):
         found += check(stack, keys)
     if found:
         raise SettingsError(dict.fromkeys(found))  # one line where several jobs share a fault
     warnings = (
+        *region_warnings(stack),
         *network_warnings(stack),
         *capacity_warnings(stack, keys, now),
         *batch_warnings(stack, keys),
@@ -120,39 +121,7 @@ def _private_subnets(
     plan = plan_subnets(cidr=network.cidr, availability_zones=network.availability_zones)
     return tuple(
         PrivateSubnet(
-            availability_zone=zone.availability_zone, free_addresses=usable_addresses(zone.private)
+            availability_zone=zone.availability_zone, addresses=usable_addresses(zone.private)
         )
         for zone in plan
     )
-
-
-def _parse(section: str, model: type[Model], value: object) -> tuple[Model | None, list[Problem]]:
-    """Parse one section; what is wrong is taken out, so that the rest can be checked further."""
-    found: list[Problem] = []
-    rest: Any = json.loads(json.dumps(value, default=str))
-    while rest is not None:
-        try:
-            # JSON is where pydantic's strict mode takes lists for tuples and texts for dates
-            return model.model_validate_json(json.dumps(rest)), found
-        except ValidationError as error:
-            faults = faults_of(error, section=section, model=model, written=rest)
-            found = found or [fault.problem for fault in faults]
-            rest = _without(rest, [fault.smallest_part for fault in faults])
-    return None, found
-
-
-def _without(value: Any, paths: list[Path | None]) -> Any:
-    """The value without these parts, or None where it cannot do without one of them."""
-    if None in paths:
-        return None
-    deepest_first = sorted(
-        {path for path in paths if path},
-        key=lambda path: [(str(part).zfill(4)) for part in path],
-        reverse=True,
-    )
-    for path in deepest_first:
-        holder = value
-        for part in path[:-1]:
-            holder = holder[part]
-        del holder[path[-1]]
-    return value

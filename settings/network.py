@@ -40,6 +40,8 @@ class ExistingNetwork(Section):
 
     @model_validator(mode="after")
     def _one_zone_each(self) -> "ExistingNetwork":
+        if len(set(self.private_subnet_ids)) < len(self.private_subnet_ids):
+            raise refusal("names a private subnet twice", "name each subnet once")
         if self.availability_zones and len(self.availability_zones) != len(self.private_subnet_ids):
             raise refusal(
                 f"names {len(self.availability_zones)} availabilityZones for "
@@ -102,11 +104,13 @@ class NetworkSettings(Section):
 class PrivateSubnet:
     """A private subnet as far as it is known before deployment.
 
-    `subnet_id` is None for a subnet that the stack makes or that another stack made, and
-    `free_addresses` where nobody can tell.
+    What is None cannot be told: ids of a subnet that a stack makes, sizes of another stack's.
+    `addresses` are those that instances can have, `free_addresses` those that none has now.
     """
 
     availability_zone: str
     subnet_id: str | None = None
+    vpc_id: str | None = None
+    addresses: int | None = None
     free_addresses: int | None = None
     assigns_public_addresses: bool = False

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field, RootModel, model_validator
@@ -17,6 +18,7 @@ from fabric.capacity import (
     ReservationOfStack,
     Reserve,
     Spot,
+    longest_job,
     placement_group,
 )
 from fabric.conflict import Conflict
@@ -36,6 +38,12 @@ from settings.errors import refusal
 def _under(key: str) -> BeforeValidator:
     """Let a text stand for a map with that one key."""
     return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
+
+
+def _a_group(value: object) -> object:
+    if value == "" or not isinstance(value, bool | str | None):
+        raise refusal("is no placement group", "write true, false, or the NAME of a group")
+    return value
 
 
 class OnDemandSettings(Section):
@@ -135,11 +143,14 @@ class ReservationGroupSettings(Section):
         match (self.arn, self.reservations):
             case (str(arn), None):
                 return ReservationGroup(resource_group_arn=arn)
-            case (None, tuple(reservation_ids)):
+            case (None, tuple(reservation_ids)) if len(set(reservation_ids)) == len(
+                reservation_ids
+            ):
                 return ReservationGroupOf(reservation_ids=reservation_ids)
             case _:
                 raise refusal(
-                    "does not say which reservations", "give an arn, or a list of reservations"
+                    "does not say which reservations, each once",
+                    "give an arn, or a list of reservations without doubles",
                 )
 
 
@@ -161,13 +172,21 @@ class CapacityBlockSettings(Section):
 
     @model_validator(mode="after")
     def _one_target(self) -> "CapacityBlockSettings":
-        _ = self.capacity
-        if self.start and self.end and self.end <= self.start:
-            raise refusal("ends before it starts", "correct start and end")
+        if self.ultra_server and not self.resource_group:
+            raise refusal(
+                "is of UltraServers, which are targeted through a resource group only",
+                "give the ARN of the block's resource group as resourceGroup",
+            )
+        longest = longest_job(self.capacity)
+        if longest is not None and longest < timedelta(minutes=1):
+            raise refusal(
+                "leaves no time for a job: AWS takes instances back before the end",
+                "correct start and end; a block lasts a day at least",
+            )
         return self
 
     @property
-    def capacity(self) -> Capacity:
+    def capacity(self) -> CapacityBlock:
         """The capacity as a value."""
         match (self.id, self.resource_group):
             case (str(target), None) | (None, str(target)):
@@ -204,7 +223,7 @@ class PlacementSettings(Section):
     availability_zone: AvailabilityZone | None = Field(
         default=None, description="Zone of the capacity; absent: that of the group which uses it."
     )
-    placement_group: bool | Annotated[str, Field(min_length=1)] | None = Field(
+    placement_group: Annotated[bool | str | None, BeforeValidator(_a_group)] = Field(
         default=None,
         description="true: a cluster placement group made here; false: none; a NAME: one that "
         "exists, in which the reservation was made.",

@@ -5,13 +5,12 @@ The models are read through the JSON schema that pydantic makes of them:
 https://docs.pydantic.dev/latest/concepts/json_schema/
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any, cast
 
+from fabric.generated_page import print_write_or_check
 from settings.errors import PROJECT
 from settings.load import SECTIONS
 
@@ -122,21 +121,12 @@ def _default(field: Schema) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Print, write or check the page; the exit status is returned."""
-    parser = argparse.ArgumentParser(
-        prog="python -m settings.reference", description="Every setting as a Markdown page."
+    return print_write_or_check(
+        page,
+        program="python -m settings.reference",
+        description="Every setting as a Markdown page.",
+        arguments=arguments,
     )
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--write", type=Path, metavar="PAGE", help="write the page")
-    what.add_argument("--check", type=Path, metavar="PAGE", help="1 if the page is out of date")
-    options = parser.parse_args(arguments)
-    if options.write:
-        options.write.write_text(page(), encoding="utf-8")
-    elif not options.check:
-        print(page(), end="")
-    elif options.check.read_text(encoding="utf-8") != page():
-        print(f"{options.check} is out of date; write it with --write", file=sys.stderr)
-        return 1
-    return 0
 
 
 if __name__ == "__main__":

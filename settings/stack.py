@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
+from fabric.batch_jobs import BatchJob
 from fabric.capacity import CapacityBlock, is_in_one_zone, longest_job
 from settings.batch import BatchGroupSettings, BatchSettings, JobSettings
 from settings.common import CommonSettings
@@ -44,6 +45,10 @@ class StackSettings:
             "Name": f"{self.name}-{resource_name}",
         }
 
+    def knows_placement_of(self, group: BatchGroupSettings) -> bool:
+        """Whether the placement that the group names, if any, could be read."""
+        return group.placement is None or group.placement in self.placement
+
     def placement_for(self, group: BatchGroupSettings) -> Placement:
         """Where the group's instances come from."""
         named = self.placement[group.placement] if group.placement else None
@@ -73,6 +78,22 @@ class StackSettings:
     def nodes_of(self, group: BatchGroupSettings, job: JobSettings) -> int:
         """How many nodes a job runs on unless its submitter says otherwise."""
         return 1 if job.kind == "singleNode" else job.nodes or group.max_nodes
+
+    def batch_job(self, group: BatchGroupSettings, job: JobSettings, image: str) -> BatchJob:
+        """The job as the values that its definition is made of."""
+        return BatchJob(
+            name=job.name,
+            kind=job.kind,
+            nodes=self.nodes_of(group, job),
+            image=image,
+            command=job.words,
+            environment=job.environment,
+            timeout_seconds=int(self.timeout_of(group, job).total_seconds()),
+            attempts=job.attempts,
+            instance_type=group.type_facts,
+            efa_interfaces=group.layout.efa_count if group.layout else 0,
+            threads_per_core=group.threads_per_core,
+        )
 
     def timeout_of(self, group: BatchGroupSettings, job: JobSettings) -> timedelta:
         """How long a job may run: what it says, else a default that fits its Capacity Block."""

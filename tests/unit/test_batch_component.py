@@ -228,7 +228,7 @@ class TestJobQueue:
     def test_it_is_replaced_with_its_environment_and_neither_has_a_fixed_name(self) -> None:
         run = batch()
         queue, environment = run.one("batch.JobQueue"), run.one("batch.ComputeEnvironment")
-        assert run.options[queue.urn].replace_on_changes == ("computeEnvironmentOrders",)
+        assert "computeEnvironmentOrders" in run.options[queue.urn].replace_on_changes
         for each in (queue, environment):
             assert {"name", "namePrefix"}.isdisjoint(each.inputs)
             assert not run.options[each.urn].delete_before_replace

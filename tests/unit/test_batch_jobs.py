@@ -22,7 +22,6 @@ from fabric.batch_jobs import (
 )
 from fabric.catalogue import find_instance_type
 from fabric.job_images import (
-    Accelerator,
     default_image,
     entrypoint_evaluates_command,
     has_fixed_tag,
@@ -252,22 +251,23 @@ def test_batch_finds_nothing_to_substitute_in_a_script(kind: JobKind) -> None:
     assert not any("Ref::" in word for word in job_command(replace(P5, kind=kind)))
 
 
-@pytest.mark.parametrize(
-    ("accelerator", "architecture"), [("nvidia", "x86_64"), ("neuron", "x86_64")]
-)
-def test_a_default_image_is_pinned(accelerator: Accelerator, architecture: str) -> None:
-    image = default_image(accelerator, architecture)
+@pytest.mark.parametrize("name", ["p5.48xlarge", "g4dn.8xlarge", "trn1.32xlarge", "trn2.48xlarge"])
+def test_a_default_image_is_pinned(name: str) -> None:
+    image = default_image(find_instance_type(name))
     assert image is not None
     assert has_fixed_tag(image)
 
 
-@pytest.mark.parametrize("architecture", ["x86_64", "arm64"])
-def test_there_is_no_default_image_with_efa_for_processors_alone(architecture: str) -> None:
-    assert default_image("cpu", architecture) is None
+@pytest.mark.parametrize(
+    "name",
+    ["hpc7a.96xlarge", "hpc7g.16xlarge", "p6e-gb200.36xlarge", "inf1.24xlarge", "p3dn.24xlarge"],
+)
+def test_there_is_no_default_image_where_none_would_run_with_efa(name: str) -> None:
+    assert default_image(find_instance_type(name)) is None
 
 
 def test_the_default_image_for_neuron_evaluates_its_command() -> None:
-    image = default_image("neuron", "x86_64")
+    image = default_image(find_instance_type("trn1.32xlarge"))
     assert image is not None
     assert entrypoint_evaluates_command(image)
 

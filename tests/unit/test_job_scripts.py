@@ -30,6 +30,9 @@ time.sleep(float(os.environ["SECONDS_TO_RUN"]))
 sys.exit(int(os.environ["STATUS"]))
 """
 
+# of the same environment as Python, whether or not that is on PATH
+SHELLCHECK = Path(sys.executable).with_name("shellcheck")
+
 
 class Cluster:
     """Nodes of one job as processes on loopback."""
@@ -102,7 +105,7 @@ def end_of(node: subprocess.Popen[str]) -> tuple[int, str]:
 @pytest.mark.parametrize("name", ["torchrun.sh", "ecs_agent.sh", "scratch.sh"])
 def test_shellcheck_finds_nothing(name: str) -> None:
     check = subprocess.run(
-        ["shellcheck", SCRIPTS / name], capture_output=True, text=True, check=False
+        [SHELLCHECK, SCRIPTS / name], capture_output=True, text=True, check=False
     )
     assert check.stdout == ""
 

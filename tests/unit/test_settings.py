@@ -130,6 +130,49 @@ batch:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        pytest.param(
+            "network: {availabilityZones: [us-west-2a, us-west-2a], natt: x}",
+            ["trainyard:network.natt", "trainyard:network"],
+            id="an unknown key and a rule between fields",
+        ),
+        pytest.param(
+            NETWORK + "batch: {groups: ["
+            "{name: 5, instanceType: g4dn.8xlarge, maxNodes: 1},"
+            "{name: a, instanceType: g4dn.8xlarge, maxNodes: 1},"
+            "{name: a, instanceType: g4dn.8xlarge, maxNodes: 1}]}",
+            ["trainyard:batch.groups[0].name", "trainyard:batch"],
+            id="an entry that cannot be read and a rule between entries",
+        ),
+        pytest.param(
+            NETWORK + "batch: {groups: ["
+            "{name: a, instanceType: nothing, maxNodes: 1},"
+            "{name: b, instanceType: g4dn.8xlarge, maxNodes: 1, minNodes: 2}]}",
+            ["trainyard:batch.groups[0].instanceType", "trainyard:batch.groups[1]"],
+            id="entries keep their places",
+        ),
+        pytest.param(
+            NETWORK + "batch: {groups: [{name: a, instanceType: g4dn.8xlarge, maxNodes: 1,"
+            ' jobs: [{name: j, environment: {N: 5, PATH: "$HOME"}}]}]}',
+            [
+                "trainyard:batch.groups[0].jobs[0].environment.N",
+                "trainyard:batch.groups[0].jobs[0].environment.PATH",
+            ],
+            id="a variable that is no text and one that looks expanded",
+        ),
+        pytest.param(
+            "network: {availabilityZones: us-west-2a}",
+            ["trainyard:network.availabilityZones"],
+            id="nothing is said of what only follows",
+        ),
+    ],
+)
+def test_faults_of_different_kinds_are_all_told_and_once(text: str, keys: list[str]) -> None:
+    assert [each.key for each in problems(text)] == keys
+
+
 def test_a_problem_reads_as_key_value_reason_and_fix() -> None:
     found = problem(
         NETWORK, "batch: {groups: [{name: g4dn, instanceType: g4dn.8xlarge, maxNodes: 0}]}"

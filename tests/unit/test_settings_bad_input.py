@@ -2,8 +2,7 @@
 
 import pytest
 
-from settings.network import ExistingNetwork, PrivateSubnet
-from tests.support.settings import EXISTING, GROUP, NETWORK, load, problem
+from tests.support.settings import GROUP, NETWORK, problem
 
 P5_IN = (
     "\nbatch: {{groups: [{{name: p5, instanceType: p5.48xlarge, maxNodes: 2, placement: {0}}}]}}"
@@ -261,139 +260,92 @@ def test_bad_input_is_named_with_reason_and_fix(text: str, key: str, reason: str
     assert fix in found.fix
 
 
+IN_BLOCK = "\nbatch: {groups: [{name: p5, instanceType: p5.48xlarge, maxNodes: 2, placement: x}]}"
+
+
 @pytest.mark.parametrize(
     ("text", "key", "reason"),
     [
         pytest.param(
-            "network: {cidr: 10.40.0.1/16, availabilityZones: [us-west-2a]}",
-            "trainyard:network.cidr",
-            "host bits",
-            id="host bits",
+            "placement: {x: {capacityBlock: {id: cr-0123456789abcdef0,"
+            ' start: "2026-12-01T11:30:00Z", end: "2026-12-01T12:00:00Z"}}}' + IN_BLOCK,
+            "trainyard:placement.x.capacityBlock",
+            "leaves no time for a job",
+            id="a block that is over before a job could run",
         ),
         pytest.param(
-            "network: {cidr: 10.40.0.0/26, availabilityZones: [us-west-2a]}",
-            "trainyard:network.cidr",
-            "does not fit",
-            id="too small for its zones",
+            "placement: {x: {capacityBlock: {id: cr-0123456789abcdef0, start: 12}}}" + IN_BLOCK,
+            "trainyard:placement.x.capacityBlock.start",
+            "is not a date",
+            id="a number for a date",
         ),
         pytest.param(
-            "network: {cidr: 10.0.0.0/8, availabilityZones: [us-west-2a]}",
-            "trainyard:network.cidr",
-            "does not fit",
-            id="larger than a VPC",
+            "placement: {x: {capacityBlock: {resourceGroup:"
+            ' "arn:aws:resource-groups:us-west-2:123456789012:group/b"}}}'
+            + IN_BLOCK.replace("p5.48xlarge", "p6e-gb200.36xlarge").replace(
+                "placement: x", "placement: x, jobs: [{name: a, image: 'a:1'}]"
+            ),
+            "trainyard:batch.groups[0].instanceType",
+            "is sold in UltraServers",
+            id="an UltraServer's type in a block that is none",
         ),
         pytest.param(
-            "network: {availabilityZones: [us-east-1a]}",
-            "trainyard:network.availabilityZones[0]",
-            "is not in the region us-west-2",
-            id="zone of another region",
+            "placement: {x: {reservationGroup:"
+            ' "arn:aws:resource-groups:eu-west-1:123456789012:group/b"}}' + IN_BLOCK,
+            "trainyard:placement.x.reservationGroup",
+            "is of the region eu-west-1",
+            id="an ARN of another region",
         ),
         pytest.param(
-            "network: {nat: none}",
-            "trainyard:network",
-            "names no availabilityZones",
-            id="no zone",
+            "placement: {x: {reservation: {stack: a/b/c, name: d}, placementGroup: false}}"
+            + IN_BLOCK,
+            "trainyard:placement.x",
+            "comes with its group",
+            id="R35 another stack's reservation outside its placement group",
         ),
         pytest.param(
-            "network: {stack: a/trainyard/b, cidr: 10.0.0.0/16, availabilityZones: [us-west-2a]}",
-            "trainyard:network",
-            "has stack beside cidr",
-            id="another stack's network with a block of its own",
+            "placement: {x: {onDemand: {}, placementGroup: 5}}" + IN_BLOCK,
+            "trainyard:placement.x.placementGroup",
+            "is no placement group",
+            id="a placement group that is a number",
+        ),
+        pytest.param(
+            "common: {tags: {Name: mine}}",
+            "trainyard:common.tags",
+            "sets itself",
+            id="a tag that the stack sets",
+        ),
+        pytest.param(
+            "batch: {groups: [{name: p3, instanceType: p3dn.24xlarge, maxNodes: 1,"
+            " jobs: [{name: a, image: 'a:1'}]}]}",
+            "trainyard:batch.groups[0].instanceType",
+            "has no machine image from ECS",
+            id="R61 a type without an ECS image",
+        ),
+        pytest.param(
+            "batch: {groups: [{name: g4dn, instanceType: g4dn.8xlarge, maxNodes: 1,"
+            f" jobs: [{{name: a, command: ['{'x' * 25_000}']}}]}}]}}",
+            "trainyard:batch.groups[0].jobs[0]",
+            "Batch takes at most 24576",
+            id="a job definition that is too large",
+        ),
+        pytest.param(
+            "batch: {groups: [{name: g4dn, instanceType: g4dn.8xlarge, maxNodes: 1,"
+            " fairShare: {shares: {team-a: 1}}}]}",
+            "trainyard:batch.groups[0].fairShare.shares.team-a",
+            "is not a share identifier",
+            id="R79 a share that Batch does not take",
         ),
     ],
-)  # fmt: skip
-def test_a_network_that_cannot_be_is_refused(text: str, key: str, reason: str) -> None:
-    found = problem(text)
+)
+def test_more_bad_input_is_named_with_its_reason(text: str, key: str, reason: str) -> None:
+    found = problem(NETWORK, text)
     assert found.key == key
     assert reason in found.reason
 
 
-def test_a_batch_section_needs_a_network() -> None:
-    found = problem(GROUP)
-    assert (found.key, found.value) == ("trainyard:network", None)
-    assert "trainyard:batch needs it" in found.reason
-
-
-def test_a_region_is_required() -> None:
-    assert problem(NETWORK, region=None).key == "aws:region"
-
-
-def test_a_subnet_has_room_for_every_interface_and_every_task() -> None:
-    # p5 in one-address layout: 1 address for the node, 1 for the task; /26 has 64 - 5
-    network = "network: {cidr: 10.40.0.0/24, availabilityZones: [us-west-2a]}\n"
-    batch = "batch: {{groups: [{{name: p5, instanceType: p5.48xlarge, maxNodes: {0}}}]}}"
-    assert load(network, batch.format(29)).batch
-    found = problem(network, batch.format(30))
-    assert found.key == "trainyard:batch.groups[0].maxNodes"
-    assert "take 60 addresses" in found.reason
-    assert "59 are free" in found.reason
-
-
-def test_maximum_ip_bandwidth_takes_more_addresses() -> None:
+def test_a_reservation_that_the_stack_makes_needs_a_zone() -> None:
     found = problem(
-        "network: {cidr: 10.40.0.0/24, availabilityZones: [us-west-2a]}\n",
-        "batch: {groups: [{name: p5, instanceType: p5.48xlarge, maxNodes: 8,"
-        " ipBandwidth: maximum}]}",
+        "placement: {x: {reserve: {instanceType: p5.48xlarge, count: 1, unlimited: true}}}"
     )
-    assert "take 72 addresses" in found.reason  # 8 x (8 + 1)
-
-
-def test_several_interfaces_need_a_subnet_without_public_addresses() -> None:
-    def public(existing: ExistingNetwork) -> tuple[PrivateSubnet, ...]:
-        (subnet,) = existing.private_subnet_ids
-        return (
-            PrivateSubnet(
-                availability_zone="us-west-2a", subnet_id=subnet, assigns_public_addresses=True
-            ),
-        )
-
-    found = problem(EXISTING, GROUP, look_up_subnets=public)
-    assert found.key == "trainyard:batch.groups[0].instanceType"
-    assert "assigns public addresses" in found.reason
-
-
-def test_a_subnet_cannot_be_private_and_public() -> None:
-    found = problem(
-        "network: {existing: {vpcId: vpc-0123456789abcdef0,"
-        " privateSubnetIds: [subnet-0123456789abcdef0],"
-        " publicSubnetIds: [subnet-0123456789abcdef0]}}"
-    )
-    assert found.key == "trainyard:network.existing.privateSubnetIds[0]"
-
-
-def test_stated_zones_are_held_against_the_account() -> None:
-    def elsewhere(existing: ExistingNetwork) -> tuple[PrivateSubnet, ...]:
-        (subnet,) = existing.private_subnet_ids
-        return (PrivateSubnet(availability_zone="us-west-2c", subnet_id=subnet),)
-
-    found = problem(
-        "network: {existing: {vpcId: vpc-0123456789abcdef0,"
-        " privateSubnetIds: [subnet-0123456789abcdef0], availabilityZones: [us-west-2a]}}",
-        look_up_subnets=elsewhere,
-    )
-    assert found.value == "us-west-2a"
-    assert "write us-west-2c" in found.fix
-
-
-def test_without_a_nat_gateway_images_come_from_the_regions_private_registry() -> None:
-    network = "network: {availabilityZones: [us-west-2a], nat: none}\n"
-    batch = (
-        "batch: {{groups: [{{name: g4dn, instanceType: g4dn.8xlarge, maxNodes: 2,"
-        " jobs: [{{name: train, {0}}}]}}]}}"
-    )
-    ours = "123456789012.dkr.ecr.us-west-2.amazonaws.com/train:1"
-    assert load(network, batch.format(f'image: "{ours}"')).batch
-    assert load(network, batch.format("repositoryTag: v1")).batch
-    for image in ("public.ecr.aws/a/b:1", ours.replace("us-west-2", "us-east-1")):
-        found = problem(network, batch.format(f'image: "{image}"'))
-        assert found.key == "trainyard:batch.groups[0].jobs[0].image"
-
-
-def test_a_default_image_needs_a_way_to_the_internet_too() -> None:
-    found = problem("network: {availabilityZones: [us-west-2a], nat: none}\n", GROUP)
-    assert found.key == "trainyard:batch.groups[0]"
-
-
-def test_regions_with_other_endpoint_names_are_refused() -> None:
-    found = problem(NETWORK, region="cn-north-1")
-    assert (found.key, found.value) == ("aws:region", "cn-north-1")
+    assert found.key == "trainyard:placement.x.availabilityZone"

@@ -4,6 +4,7 @@ import base64
 import email
 import os
 import subprocess
+import sys
 from email.message import Message
 from pathlib import Path
 
@@ -17,6 +18,9 @@ from fabric.user_data import (
     node_user_data,
     scratch_part,
 )
+
+# of the same environment as Python, whether or not that is on PATH
+SHELLCHECK = Path(sys.executable).with_name("shellcheck")
 
 
 def parts_of(user_data: str) -> list[Message]:
@@ -80,7 +84,7 @@ def test_a_launch_template_gets_base64() -> None:
 @pytest.mark.parametrize("part", [ecs_agent_part(), scratch_part(1), scratch_part(8)])
 def test_shellcheck_finds_nothing_in_the_rendered_scripts(part: Part) -> None:
     check = subprocess.run(
-        ["shellcheck", "-"], input=part.script, capture_output=True, text=True, check=False
+        [SHELLCHECK, "-"], input=part.script, capture_output=True, text=True, check=False
     )
     assert check.stdout == ""
 

@@ -5,7 +5,7 @@ BIN := .venv/bin
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header pyproject.toml
 
-.PHONY: preview test check golden bench catalog prices diagram lock
+.PHONY: preview test check policy policy-bundle golden bench catalog prices diagram lock
 
 preview: .venv/locked  ## rehearse a stack: no account, no Pulumi CLI
 	@$(BIN)/python -m rehearsal $(STACK)
@@ -19,11 +19,18 @@ check: .venv/locked-dev  ## format, lint, types
 	$(BIN)/pyright
 	$(BIN)/python -m rehearsal.diagram dev --update README.md --check
 
+policy: .venv/locked  ## judge every example with the policy pack, no CLI
+	@$(BIN)/python -m policy.check
+
+policy-bundle: .venv/locked  ## the pack as a folder that works anywhere: dist/policy-pack
+	@$(BIN)/python -m policy.bundle
+
 golden: .venv/locked-dev  ## refresh the golden resource lists; review the diff
 	$(BIN)/python -m tests.golden.refresh
 
 bench: .venv/locked-dev  ## time and memory of rehearsals
 	$(BIN)/python -m tests.bench.bench
+	$(BIN)/python -m tests.bench.policy_bench
 
 catalog: .venv/locked-dev  ## instance types from EC2, with credentials
 	$(BIN)/python -m fabric.refresh.catalogue

@@ -25,9 +25,9 @@ def name(row: Row) -> str:
 
 
 def dependencies(row: Row, key: str) -> list[str]:
-    """URNs that one input came from; all dependencies of the row where that was not recorded."""
+    """URNs that one input came from; all of the row's where nothing was recorded by input."""
     by_property = mapping(row.get("propertyDependencies"))
-    return texts(by_property.get(key) if key in by_property else row.get("dependencies"))
+    return texts(by_property.get(key) if by_property else row.get("dependencies"))
 
 
 def text(value: object) -> str:

@@ -236,7 +236,7 @@ class TestReservationOfAnotherStack:
 
     def test_the_placement_group_is_the_one_that_it_was_made_in(self) -> None:
         # the pretend AWS has made every reservation of another stack in a group
-        assert placement_group_of(with_group(ELSEWHERE)).endswith("-group")
+        assert str(placement_group_of(with_group(ELSEWHERE))).endswith("-group")
 
 
 class TestCapacityBlock:

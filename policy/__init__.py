@@ -1,0 +1,1 @@
+"""The CrossGuard policy pack: rules as data, for any Pulumi AWS program."""

@@ -1,0 +1,60 @@
+"""The resources of a program and how they hang together."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from fabric.rows import Row, dependencies, mapping, text, texts
+
+
+class Program:
+    """Finds resources by URN and type, and follows where their inputs come from.
+
+    Links come from property dependencies, which a preview knows even where values are unknown.
+    """
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._by_urn: dict[str, Row] = {}
+        self._by_type: defaultdict[str, list[Row]] = defaultdict(list)
+        self._users: defaultdict[str, list[tuple[str, Row]]] | None = None
+        for row in rows:
+            self._by_urn[text(row.get("urn"))] = row
+            self._by_type[text(row.get("type"))].append(row)
+
+    def rows(self) -> list[Row]:
+        """Every resource, in the program's order."""
+        return list(self._by_urn.values())
+
+    def of_type(self, *types: str) -> Iterator[Row]:
+        """Every resource of these types."""
+        for type_ in types:
+            yield from self._by_type.get(type_, ())
+
+    def linked(self, row: Row, key: str, *types: str) -> list[Row]:
+        """The resources of these types from which one input of a resource comes."""
+        found = (self._by_urn.get(urn) for urn in dependencies(row, key))
+        return [each for each in found if each is not None and each.get("type") in types]
+
+    def users(self, row: Row, *types: str) -> list[Row]:
+        """The resources of these types that take an input from this one."""
+        if self._users is None:
+            self._users = self._all_users()
+        return [user for type_, user in self._users.get(text(row.get("urn")), ()) if type_ in types]
+
+    def upstream(self, row: Row) -> set[str]:
+        """URNs of everything that a resource depends on, directly or through others."""
+        found: set[str] = set()
+        ahead = texts(row.get("dependencies"))
+        while ahead:
+            urn = ahead.pop()
+            if urn not in found:
+                found.add(urn)
+                ahead += texts(self._by_urn.get(urn, {}).get("dependencies"))
+        return found
+
+    def _all_users(self) -> defaultdict[str, list[tuple[str, Row]]]:
+        users: defaultdict[str, list[tuple[str, Row]]] = defaultdict(list)
+        for row in self._by_urn.values():
+            by_property = mapping(row.get("propertyDependencies"))
+            for urn in sorted({urn for key in by_property for urn in dependencies(row, key)}):
+                users[urn].append((text(row.get("type")), row))
+        return users

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from fabric.catalogue import InstanceType
 from fabric.rows import Row, inputs, mapping, mappings, number, text, texts
+from policy.launches import LAUNCHERS, SUBNET_PATHS
 from policy.nodes import interfaces, known_types
 from policy.program import Program
 from policy.reservations import Target, target_of
@@ -26,15 +27,8 @@ from policy.tokens import (
 )
 from policy.values import UNKNOWN, is_unknown
 
-LAUNCHERS = frozenset({AUTO_SCALING_GROUP, BATCH_ENVIRONMENT, INSTANCE, NODE_GROUP})
 FLEETS = LAUNCHERS | {LAUNCH_TEMPLATE}
 
-_SUBNETS = {
-    AUTO_SCALING_GROUP: "vpcZoneIdentifiers",
-    BATCH_ENVIRONMENT: "computeResources.subnets",
-    INSTANCE: "subnetId",
-    NODE_GROUP: "subnetIds",
-}
 _OWN_PLACEMENT = {
     AUTO_SCALING_GROUP: ("placementGroup",),
     BATCH_ENVIRONMENT: ("computeResources.placementGroup",),
@@ -175,7 +169,7 @@ class Fleet:
     @property
     def zones(self) -> Zones:
         """The Availability Zones of its subnets, as far as this program makes those."""
-        path = _SUBNETS.get(self.kind, "")
+        path = SUBNET_PATHS.get(self.kind, "")
         listed: Any = at(self.row, path) if path else None
         if self.kind == AUTO_SCALING_GROUP and not listed:
             named = tuple(texts(inputs(self.row).get("availabilityZones")))

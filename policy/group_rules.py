@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from ipaddress import ip_network
 from typing import Any, Literal
 
-from fabric.rows import Row, inputs, mappings, number, text, texts, true
-from policy.launches import efa_interfaces, sources
+from fabric.rows import Row, dependencies, inputs, mappings, number, text, texts, true
+from policy.launches import efa_interfaces
 from policy.program import Program
 from policy.tokens import (
     DEFAULT_SECURITY_GROUP,
@@ -105,7 +105,7 @@ def separate_rules(group: Row, direction: Direction, program: Program) -> list[G
     return [
         separate_rule(row)
         for row in program.users(group, *sorted(SEPARATE_RULES))
-        if group.get("urn") in sources(row, "securityGroupId") and _direction(row) == direction
+        if group.get("urn") in dependencies(row, "securityGroupId") and _direction(row) == direction
     ]
 
 
@@ -126,7 +126,8 @@ def efa_users(group: Row, program: Program) -> list[Row]:
     return [
         row
         for row in program.users(group, LAUNCH_TEMPLATE, NETWORK_INTERFACE)
-        if group.get("urn") in sources(row, _GROUPS_KEY[text(row.get("type"))]) and _has_efa(row)
+        if group.get("urn") in dependencies(row, _GROUPS_KEY[text(row.get("type"))])
+        and _has_efa(row)
     ]
 
 
@@ -134,7 +135,7 @@ def groups_on(user: Row, program: Program) -> list[Row]:
     """The groups on a template or network interface; none if some are not of this program."""
     key = _GROUPS_KEY[text(user.get("type"))]
     groups = program.linked(user, key, *sorted(GROUPS))
-    others = len(sources(user, key)) - len(groups) - len(program.linked(user, key, SUBNET))
+    others = len(dependencies(user, key)) - len(groups) - len(program.linked(user, key, SUBNET))
     listed = [inputs(user).get("securityGroups")]
     if user.get("type") == LAUNCH_TEMPLATE:
         listed = [each.settings.get("securityGroups") for each in efa_interfaces(user)]
@@ -166,12 +167,12 @@ def _names_its_group(row: Row) -> bool:
     settings = inputs(row)
     if true(settings.get("self")):
         return True
-    own, own_id = sources(row, "securityGroupId"), settings.get("securityGroupId")
+    own, own_id = dependencies(row, "securityGroupId"), settings.get("securityGroupId")
     for key in ("referencedSecurityGroupId", "sourceSecurityGroupId"):
         peer = settings.get(key)
         if peer in (None, ""):
             continue
-        if set(own) & set(sources(row, key)) or (text(peer) and peer == own_id):
+        if set(own) & set(dependencies(row, key)) or (text(peer) and peer == own_id):
             return True
     return False
 

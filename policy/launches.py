@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from fabric.catalogue import InstanceType
-from fabric.rows import Row, dependencies, inputs, mapping, text, texts
+from fabric.rows import Row, inputs, mapping, text, texts
 from policy.nodes import Interface, interfaces, known_types, launched_types
 from policy.program import Program
 from policy.tokens import (
@@ -16,29 +16,21 @@ from policy.tokens import (
     SUBNET,
 )
 
-_SUBNETS: Mapping[str, str] = {
+SUBNET_PATHS: Mapping[str, str] = {
     AUTO_SCALING_GROUP: "vpcZoneIdentifiers",
     BATCH_ENVIRONMENT: "computeResources.subnets",
     INSTANCE: "subnetId",
     NODE_GROUP: "subnetIds",
 }
+"""The input of each type of launcher that names its subnets."""
 
-LAUNCHERS = frozenset(_SUBNETS)
+LAUNCHERS = frozenset(SUBNET_PATHS)
 """The types of resources that launch nodes into subnets."""
-
-
-def sources(row: Row, key: str) -> list[str]:
-    """URNs that one input came from, for certain.
-
-    Unlike `fabric.rows.dependencies`, it names none for a literal beside inputs that have some.
-    """
-    by_property = mapping(row.get("propertyDependencies"))
-    return texts(by_property.get(key)) if by_property else dependencies(row, key)
 
 
 def subnets_path(launcher: Row) -> str:
     """The path of the input that names the subnets."""
-    return _SUBNETS[text(launcher.get("type"))]
+    return SUBNET_PATHS[text(launcher.get("type"))]
 
 
 def subnets(launcher: Row, program: Program) -> list[Row]:

@@ -58,10 +58,11 @@ def _rule(rule: Rule) -> Iterator[str]:
     for name, option in rule.options.items():
         default = json.dumps(option.default)
         yield f"- option `{name}` ({option.kind}, default `{default}`): {option.description}\n"
-    yield "Keeps it:\n"
+    yield "<details><summary>A program that keeps it, and one that breaks it</summary>\n"
     yield from _program(rule.good)
-    yield "\nBreaks it:\n"
+    yield ""
     yield from _program(rule.bad)
+    yield "\n</details>"
 
 
 def _program(rows: Sequence[Row]) -> Iterator[str]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fabric.rows import mapping, number, text, texts, true
+from fabric.rows import dependencies, mapping, number, text, texts, true
 from policy.examples import interface, resource
-from policy.launches import efa_interfaces, sources
+from policy.launches import efa_interfaces
 from policy.nodes import interfaces
 from policy.rule import Finding, Rule, Subject
 from policy.rules.interfaces import INTERFACE_PAGE
@@ -135,7 +135,7 @@ def _complete_cpu_options(subject: Subject) -> Iterator[Finding]:
 
 
 def _comes_from(subject: Subject, key: str, type_: str) -> list[str]:
-    return [urn for urn in sources(subject.row, key) if f"{type_}::" in urn]
+    return [urn for urn in dependencies(subject.row, key) if f"{type_}::" in urn]
 
 
 RULES = (

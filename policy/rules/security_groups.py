@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from fabric.rows import Row, inputs, mapping, mappings, name, text
+from fabric.rows import Row, dependencies, inputs, mapping, mappings, name, text
 from policy.examples import interface, resource
 from policy.group_rules import (
     ALL,
@@ -21,7 +21,7 @@ from policy.group_rules import (
     rules_of,
     separate_rules,
 )
-from policy.launches import node_interfaces, sources, subnets
+from policy.launches import node_interfaces, subnets
 from policy.program import Program
 from policy.rule import Check, Finding, Rule, Subject
 from policy.tokens import (
@@ -75,7 +75,7 @@ def _closed_to_world(subject: Subject) -> Iterator[Finding]:
     if not opened:
         return
     program = subject.program
-    urns = set(sources(subject.row, "securityGroupId"))
+    urns = set(dependencies(subject.row, "securityGroupId"))
     groups = [subject.row] if subject.row.get("type") in GROUPS else []
     groups += [each for each in program.of_type(*GROUPS) if each.get("urn") in urns]
     users = [user for group in groups for user in efa_users(group, program)]
@@ -140,7 +140,7 @@ def _takes_default_group(environment: Row, group: Row, program: Program) -> bool
 
 def _same_vpc(group: Row, subnet: Row) -> bool:
     ours, theirs = text(inputs(group).get("vpcId")), text(inputs(subnet).get("vpcId"))
-    linked = set(sources(group, "vpcId")) & set(sources(subnet, "vpcId"))
+    linked = set(dependencies(group, "vpcId")) & set(dependencies(subnet, "vpcId"))
     return bool(linked) or (ours != "" and ours == theirs)
 
 

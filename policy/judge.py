@@ -4,9 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from policy.catalogue import RULES
-
 from fabric.rows import Row, text
+from policy.catalogue import RULES
 from policy.program import Program
 from policy.rule import Finding, Rule, Subject
 

@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -226,5 +227,6 @@ def _device(device: Device) -> dict[str, Any]:
     }
 
 
+@cache
 def _read(name: str) -> str:
     return (_SCRIPTS / name).read_text(encoding="ascii")

@@ -1,9 +1,12 @@
 """The resources of a program and how they hang together."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, TypeVar
 
 from fabric.rows import Row, dependencies, mapping, text, texts
+
+T = TypeVar("T")
 
 
 class Program:
@@ -15,10 +18,21 @@ class Program:
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         self._by_urn: dict[str, Row] = {}
         self._by_type: defaultdict[str, list[Row]] = defaultdict(list)
+        self._answers: dict[Hashable, Any] = {}
         self._users: defaultdict[str, list[tuple[str, Row]]] | None = None
         for row in rows:
             self._by_urn[text(row.get("urn"))] = row
             self._by_type[text(row.get("type"))].append(row)
+
+    def once(self, question: Hashable, answer: Callable[[], T]) -> T:
+        """What `answer` returns, asked once for each question about this program.
+
+        A check that looks at every other resource asks so, else a program of a thousand resources
+        is looked through a million times.
+        """
+        if question not in self._answers:
+            self._answers[question] = answer()
+        return self._answers[question]
 
     def rows(self) -> list[Row]:
         """Every resource, in the program's order."""

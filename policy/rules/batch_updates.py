@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from fabric.rows import Row, inputs, mapping, name, number, text, true
@@ -61,7 +62,7 @@ def _outlive_updates(subject: Subject) -> Iterator[Finding]:
     if not _strategy_allows_updates(compute_resources(subject.row)):
         return
     waits = number(mapping(policy).get("jobExecutionTimeoutMinutes")) or DEFAULT_MINUTES
-    longest = max(_timeouts(subject.row, subject.program), default=0.0)
+    longest = _longest_job(subject.row, subject.program)
     needed = min(math.ceil(longest / 60), LONGEST_MINUTES)
     if needed > waits:
         yield Finding(
@@ -71,14 +72,22 @@ def _outlive_updates(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _timeouts(environment: Row, program: Program) -> Iterator[float]:
-    """How many seconds each job may run that is seen to run here."""
-    alone = len(list(program.of_type(BATCH_ENVIRONMENT))) == 1
-    launched = set(launched_types(environment))
+def _longest_job(environment: Row, program: Program) -> float:
+    """For how many seconds a job may run that is seen to run here."""
+    by_type = program.once(_longest_by_type, lambda: _longest_by_type(program))
+    if len(list(islice(program.of_type(BATCH_ENVIRONMENT), 2))) == 1:
+        return max(by_type.values(), default=0.0)
+    return max((by_type.get(each, 0.0) for each in launched_types(environment)), default=0.0)
+
+
+def _longest_by_type(program: Program) -> dict[str, float]:
+    """The longest timeout in seconds by instance type; jobs that name none are under no name."""
+    longest: dict[str, float] = {}
     for definition in program.of_type(BATCH_JOB_DEFINITION):
-        if alone or launched & instance_types(definition):
-            timeout = mapping(inputs(definition).get("timeout")).get("attemptDurationSeconds")
-            yield number(timeout) or 0.0
+        timeout = mapping(inputs(definition).get("timeout")).get("attemptDurationSeconds")
+        for type_ in instance_types(definition) or {""}:
+            longest[type_] = max(longest.get(type_, 0.0), number(timeout) or 0.0)
+    return longest
 
 
 def _replaceable(subject: Subject) -> Iterator[Finding]:

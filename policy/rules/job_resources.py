@@ -1,6 +1,7 @@
 """What the containers of AWS Batch jobs take of their node: EFA devices, vCPUs, memory, GPUs."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from fabric.catalogue import InstanceType
@@ -38,7 +39,9 @@ def _whole_nodes(subject: Subject) -> Iterator[tuple[Container, InstanceType]]:
 
 def _efa_devices(subject: Subject) -> Iterator[Finding]:
     for each, facts in _whole_nodes(subject):
-        counts = _efa_counts(facts, subject.program)
+        counts = subject.program.once(
+            (_efa_counts, facts.name), partial(_efa_counts, facts, subject.program)
+        )
         mapped = each.uverbs
         if each.privileged or any(mapped == _paths(count) for count in counts):
             continue
@@ -118,15 +121,17 @@ def _threads(subject: Subject) -> Iterator[Finding]:
     for each in containers(subject.row):
         facts = each.facts
         if facts is not None:
-            limits = _registered_vcpus(facts, subject.program)
+            limits = subject.program.once(
+                (_registered_vcpus, facts.name), partial(_registered_vcpus, facts, subject.program)
+            )
             if limits and max(limits) < facts.vcpus:
                 where = f"{facts.name} with the template's cpuOptions"
                 yield from _at_most(each, "VCPU", max(limits), where)
 
 
-def _registered_vcpus(facts: InstanceType, program: Program) -> list[int]:
+def _registered_vcpus(facts: InstanceType, program: Program) -> set[int]:
     """The vCPUs of nodes of a type, by each environment that launches it."""
-    found: list[int] = []
+    found: set[int] = set()
     for environment in program.of_type(BATCH_ENVIRONMENT):
         if facts.name not in launched_types(environment):
             continue
@@ -134,9 +139,9 @@ def _registered_vcpus(facts: InstanceType, program: Program) -> list[int]:
         options = mapping(inputs(template or {}).get("cpuOptions"))
         threads = number(options.get("threadsPerCore"))
         try:
-            found.append(vcpu_request(facts, int(threads) if threads else None))
+            found.add(vcpu_request(facts, int(threads) if threads else None))
         except ValueError:  # such a template launches nothing, which other rules say
-            found.append(facts.vcpus)
+            found.add(facts.vcpus)
     return found
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from fabric.batch_jobs import MAXIMUM_DEFINITION_BYTES
@@ -82,11 +83,8 @@ def _one_type(subject: Subject) -> Iterator[Finding]:
 
 def _launchable(subject: Subject) -> Iterator[Finding]:
     """Speaks only if all environments name types with their sizes, so that nothing is guessed."""
-    environments = list(subject.program.of_type(BATCH_ENVIRONMENT))
-    listed = [compute_resources(each).get("instanceTypes") for each in environments]
-    types = {name for each in environments for name in launched_types(each)}
-    is_sure = all(texts(each) for each in listed) and not is_unknown(listed)
-    if not environments or not is_sure or any("." not in name for name in types):
+    types = subject.program.once(_all_launched, lambda: _all_launched(subject.program))
+    if not types:
         return
     for each in node_ranges(subject.row):
         for name in each.instance_types:
@@ -98,14 +96,22 @@ def _launchable(subject: Subject) -> Iterator[Finding]:
                 )
 
 
+def _all_launched(program: Program) -> set[str]:
+    """The instance types of all environments; empty unless each is sure to name its own."""
+    environments = list(program.of_type(BATCH_ENVIRONMENT))
+    listed = [compute_resources(each).get("instanceTypes") for each in environments]
+    types = {name for each in environments for name in launched_types(each)}
+    is_sure = all(texts(each) for each in listed) and not is_unknown(listed)
+    return types if is_sure and all("." in name for name in types) else set()
+
+
 def _room(subject: Subject) -> Iterator[Finding]:
     nodes = number(properties(subject.row, "nodeProperties").get("numNodes"))
     for facts in known_types(instance_types(subject.row)):
-        room = [
-            limit // facts.vcpus
-            for limit in _limits(facts, subject.program)
-            if limit is not None and facts.vcpus
-        ]
+        limits = subject.program.once(
+            (_limits, facts.name), partial(_limits, facts, subject.program)
+        )
+        room = [limit // facts.vcpus for limit in limits if limit is not None and facts.vcpus]
         if nodes is not None and room and max(room) < nodes:
             yield Finding(
                 path="nodeProperties.numNodes",
@@ -114,10 +120,12 @@ def _room(subject: Subject) -> Iterator[Finding]:
             )
 
 
-def _limits(facts: InstanceType, program: Program) -> Iterator[float | None]:
-    for each in program.of_type(BATCH_ENVIRONMENT):
-        if launched_types(each) == [facts.name]:
-            yield number(compute_resources(each).get("maxVcpus"))
+def _limits(facts: InstanceType, program: Program) -> set[float | None]:
+    return {
+        number(compute_resources(each).get("maxVcpus"))
+        for each in program.of_type(BATCH_ENVIRONMENT)
+        if launched_types(each) == [facts.name]
+    }
 
 
 def _platform(subject: Subject) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ from fabric.rows import inputs, mapping, mappings, number, text, texts
 from policy.example_programs import reserved_nodes
 from policy.examples import resource
 from policy.fleets import LAUNCHERS, Fleet, at, fleet_of, fleets, known
+from policy.program import Program
 from policy.rule import Finding, Rule, Subject
 from policy.tokens import BATCH_ENVIRONMENT, BATCH_JOB_DEFINITION, CAPACITY_RESERVATION
 
@@ -41,8 +42,11 @@ def _place_for_job(subject: Subject) -> Iterator[Finding]:
     nodes = number(properties.get("numNodes"))
     if nodes is None:
         return
-    able = [one for one in fleets(subject.program) if _takes(one, properties)]
-    places = [_confined_places(one) for one in able]
+    by_type = subject.program.once(_places_by_type, lambda: _places_by_type(subject.program))
+    wanted = _wanted_types(properties)
+    # an environment without a type fits every job, and a job without one every environment
+    names = {*wanted, ""} if wanted else set(by_type)
+    places = [held for name in names for held in by_type.get(name, ())]
     if places and all(held is not None and held < nodes for held in places):
         most = max(held or 0 for held in places)
         yield Finding(
@@ -52,13 +56,21 @@ def _place_for_job(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _takes(fleet: Fleet, properties: Mapping[str, Any]) -> bool:
-    """Whether a compute environment may run the job's nodes; one without a type fits in all."""
+def _wanted_types(properties: Mapping[str, Any]) -> set[str]:
     ranges = mappings(properties.get("nodeRangeProperties"))
-    wanted = {one for each in ranges for one in texts(each.get("instanceTypes"))}
-    wanted |= {text(mapping(each.get("container")).get("instanceType")) for each in ranges} - {""}
-    names = {launched for _, launched in fleet.type_paths}
-    return fleet.kind == BATCH_ENVIRONMENT and (not wanted or bool(wanted & names) or not names)
+    listed = {one for each in ranges for one in texts(each.get("instanceTypes"))}
+    named = {text(mapping(each.get("container")).get("instanceType")) for each in ranges}
+    return (listed | named) - {""}
+
+
+def _places_by_type(program: Program) -> dict[str, set[int | None]]:
+    """The places of compute environments by instance type, under no name for any type."""
+    places: dict[str, set[int | None]] = {}
+    for fleet in fleets(program):
+        if fleet.kind == BATCH_ENVIRONMENT:
+            for name in {launched for _, launched in fleet.type_paths} or {""}:
+                places.setdefault(name, set()).add(_confined_places(fleet))
+    return places
 
 
 def _confined_places(fleet: Fleet) -> int | None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,10 @@ def main(arguments: list[str] | None = None) -> int:
         "stacks", metavar="STACK-OR-FILE", nargs="*", help="default: dev and all of examples/"
     )
     parser.add_argument(
+        "--project", metavar="DIRECTORY", type=Path,
+        help="whose program to rehearse; default: the stack file's own, else this repository",
+    )  # fmt: skip
+    parser.add_argument(
         "--state", metavar="FILE", nargs="+", default=[], type=Path,
         help="output of `pulumi stack export` or `pulumi preview --json --show-sames`",
     )  # fmt: skip
@@ -57,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
         with Pack(options.pack) as pack:
             configuration = pack.configuration(options.config.read_text() if options.config else "")
             verdicts = [
-                *_rehearsed(stacks, pack, configuration),
+                *_rehearsed(stacks, options.project, pack, configuration),
                 *(_stored(file, pack, configuration) for file in options.state),
             ]
             rules = pack.rules(configuration)
@@ -76,21 +81,23 @@ def _all_stacks() -> list[str]:
     return ["dev", *(path.relative_to(REPOSITORY).as_posix() for path in examples)]
 
 
-def _rehearsed(stacks: Sequence[str], pack: Pack, configuration: Configuration) -> list[Verdict]:
+def _rehearsed(
+    stacks: Sequence[str], project: Path | None, pack: Pack, configuration: Configuration
+) -> list[Verdict]:
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        rehearsals = pool.map(_rehearse, stacks)
+        rehearsals = pool.map(partial(_rehearse, project=project), stacks)
         return [
             _verdict(stack, rehearsal, pack, configuration)
             for stack, rehearsal in zip(stacks, rehearsals, strict=True)
         ]
 
 
-def _rehearse(stack: str) -> dict[str, Any]:
+def _rehearse(stack: str, *, project: Path | None) -> dict[str, Any]:
     """The answer of `python -m rehearsal`, which policy code must not import."""
     known = (REPOSITORY / stack).exists()  # a name of ours, from whatever directory it is asked for
     file = stack if known or not Path(stack).exists() else str(Path(stack).resolve())
     done = subprocess.run(  # noqa: S603 - our own interpreter and module
-        [sys.executable, "-m", "rehearsal", file, "--json"],
+        [sys.executable, "-m", "rehearsal", file, "--json", "--project", _project(file, project)],
         cwd=REPOSITORY, capture_output=True, text=True, check=False,
     )  # fmt: skip
     if not done.stdout.strip():
@@ -98,6 +105,13 @@ def _rehearse(stack: str) -> dict[str, Any]:
         reason = said[-1] if said else "the rehearsal said nothing"
         return {"errors": [{"key": None, "reason": reason, "fix": None}], "resources": []}
     return json.loads(done.stdout)
+
+
+def _project(file: str, stated: Path | None) -> str:
+    """The program that a stack's file configures: the one it lies beside, or else ours."""
+    beside = Path(file).parent
+    own = beside if (beside / "Pulumi.yaml").exists() else REPOSITORY
+    return str((stated or own).resolve())
 
 
 def _verdict(

@@ -13,7 +13,8 @@ def resource(
         "type": type_,
         "name": name,
         "parent": None,
-        "inputs": inputs,
+        # a resource without any input would be one that was only read
+        "inputs": inputs or {"tags": {"Name": name}},
         "dependencies": sorted({urn for urns in by_property.values() for urn in urns}),
         "propertyDependencies": by_property,
         "protect": False,

@@ -6,7 +6,7 @@ from typing import Any
 
 from fabric.rows import Row, text
 from policy.catalogue import RULES
-from policy.program import Program
+from policy.program import Program, is_out_of_sight
 from policy.rule import Finding, Rule, Subject
 
 
@@ -38,6 +38,8 @@ def findings(
     rule: Rule, row: Row, program: Program, options: Mapping[str, Any]
 ) -> Iterator[Finding]:
     """What one rule finds on one resource; it sees the program only if it asked for it."""
+    if is_out_of_sight(row):
+        return
     around = program if rule.whole_program else Program()
     yield from rule.check(Subject(row=row, program=around, options=options))
 

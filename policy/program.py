@@ -4,9 +4,37 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from fabric.rows import Row, dependencies, mapping, text, texts
+from fabric.rows import Row, dependencies, inputs, mapping, text, texts
+from policy.tokens import (
+    CAPACITY_RESERVATION,
+    EKS_CLUSTER,
+    LAUNCH_TEMPLATE,
+    PLACEMENT_GROUP,
+    RESOURCE_GROUP,
+    SECURITY_GROUP,
+    VPC,
+)
 
 T = TypeVar("T")
+
+# What always has inputs, so that a resource without any is one that exists elsewhere and was read:
+# a preview that does not know its id yet sends nothing of it, and the Analyzer protocol no mark.
+_NEVER_EMPTY = frozenset(
+    {
+        CAPACITY_RESERVATION,
+        EKS_CLUSTER,
+        LAUNCH_TEMPLATE,
+        PLACEMENT_GROUP,
+        RESOURCE_GROUP,
+        SECURITY_GROUP,
+        VPC,
+    }
+)
+
+
+def is_out_of_sight(row: Row) -> bool:
+    """Whether nothing is known of a resource, so that no rule can judge it or build on it."""
+    return row.get("type") in _NEVER_EMPTY and not inputs(row)
 
 
 class Program:
@@ -21,6 +49,8 @@ class Program:
         self._answers: dict[Hashable, Any] = {}
         self._users: defaultdict[str, list[tuple[str, Row]]] | None = None
         for row in rows:
+            if is_out_of_sight(row):
+                continue
             self._by_urn[text(row.get("urn"))] = row
             self._by_type[text(row.get("type"))].append(row)
 

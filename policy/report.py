@@ -5,6 +5,7 @@ import json
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml
 
@@ -146,6 +147,12 @@ def _sarif_rule(rule: PackRule) -> dict[str, Any]:
     }
 
 
+def _relative(file: str) -> str:
+    """The file below the working directory, where code scanning looks for it."""
+    path = Path(file)
+    return path.relative_to(Path.cwd()).as_posix() if path.is_relative_to(Path.cwd()) else file
+
+
 def _sarif_result(verdict: Verdict, violation: Violation) -> dict[str, Any]:
     what = f"{violation.rule}\n{violation.urn}\n{violation.line}"
     return {
@@ -155,7 +162,7 @@ def _sarif_result(verdict: Verdict, violation: Violation) -> dict[str, Any]:
         "locations": [
             {
                 "physicalLocation": {
-                    "artifactLocation": {"uri": verdict.file},
+                    "artifactLocation": {"uri": _relative(verdict.file)},
                     "region": {"startLine": 1},
                 },
                 "logicalLocations": [{"fullyQualifiedName": violation.urn, "kind": "resource"}],

@@ -14,6 +14,7 @@ from typing import cast
 from rehearsal.aws_kinds import DEFAULT, KINDS, Kind
 from rehearsal.configuration import StackConfiguration
 from rehearsal.model import Json
+from rehearsal.policy_document import policy_document
 
 ACCOUNT = "123456789012"
 VPC_CIDR = IPv4Network("10.0.0.0/16")
@@ -119,7 +120,9 @@ class PretendAws:
             "aws:ec2/getSecurityGroup:getSecurityGroup": self._security_group,
             "aws:ec2/getSecurityGroups:getSecurityGroups": self._security_groups,
             "aws:ec2/getSubnet:getSubnet": self._subnet,
+            "aws:ec2/getSubnets:getSubnets": self._subnets,
             "aws:ec2/getVpc:getVpc": self._vpc,
+            "aws:iam/getPolicyDocument:getPolicyDocument": lambda given, _: policy_document(given),
             "aws:index/getAvailabilityZones:getAvailabilityZones": self._availability_zones,
             "aws:index/getCallerIdentity:getCallerIdentity": self._caller,
             "aws:index/getPartition:getPartition": self._partition_of,
@@ -171,6 +174,11 @@ class PretendAws:
             "ownerId": ACCOUNT,
             "state": "available",
         }
+
+    def _subnets(self, arguments: Mapped, region: str) -> dict[str, Json]:
+        stated = self._existing.get("privateSubnetIds")
+        made = [_ec2_id("subnet", repr(sorted(arguments.items())), zone) for zone in self._zones]
+        return {"id": region, "ids": stated or made}
 
     def _position_of_subnet(self, id_: str) -> tuple[int, str]:
         """A subnet's place in the VPC and its zone: the i-th has the i-th zone that is named."""

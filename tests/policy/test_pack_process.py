@@ -284,3 +284,13 @@ def test_a_report_goes_to_a_file_and_the_text_is_still_printed(
     assert check.main(["--state", str(state), "--format", kind, "--output", str(report)]) == 1
     assert report.read_text().startswith(start)
     assert "refused, 1 resource, " in capsys.readouterr().out
+
+
+def test_a_stack_of_another_program_is_judged_with_that_program(tmp_path: Path) -> None:
+    (tmp_path / "Pulumi.yaml").write_text("name: other\nruntime: python\n")
+    (tmp_path / "Pulumi.dev.yaml").write_text("config: {aws:region: us-west-2}\n")
+    (tmp_path / "__main__.py").write_text(
+        "import pulumi_aws as aws\n"
+        "aws.ec2.LaunchTemplate('t', network_interfaces=[{'interface_type': 'efa-only'}])\n"
+    )
+    assert check.main([str(tmp_path / "Pulumi.dev.yaml")]) == 1

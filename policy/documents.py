@@ -4,12 +4,15 @@ The grammar: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 from fabric.rows import Row, inputs, mapping, mappings, text, texts
+
+_EVERY_RESOURCE = re.compile(r"\*|arn:[^:]+(:\*){4}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,6 +37,11 @@ class Statement:
     def covers(self, resource: str) -> bool:
         """Whether its resources include this ARN."""
         return any(_matches(resource, each) for each in self.resources)
+
+    @property
+    def is_on_everything(self) -> bool:
+        """Whether its resources are all there are: `*`, or an ARN of nothing but wildcards."""
+        return any(_EVERY_RESOURCE.fullmatch(each) for each in self.resources)
 
     @property
     def is_for_anyone(self) -> bool:

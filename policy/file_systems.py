@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, cast
 
 from fabric.rows import Row, inputs, text
-from policy.launches import LAUNCHERS, subnets, templates
+from policy.fleets import LAUNCHERS
+from policy.launches import subnets, templates
 from policy.program import Program
 from policy.tokens import (
     BATCH_ENVIRONMENT,

@@ -12,7 +12,6 @@ from typing import Any, cast
 
 from fabric.catalogue import InstanceType
 from fabric.rows import Row, inputs, mapping, mappings, number, text, texts
-from policy.launches import LAUNCHERS, SUBNET_PATHS
 from policy.nodes import interfaces, known_types
 from policy.program import Program
 from policy.reservations import Target, target_of
@@ -27,6 +26,17 @@ from policy.tokens import (
 )
 from policy.values import UNKNOWN, is_unknown
 
+SUBNET_PATHS: Mapping[str, str] = {
+    AUTO_SCALING_GROUP: "vpcZoneIdentifiers",
+    BATCH_ENVIRONMENT: "computeResources.subnets",
+    INSTANCE: "subnetId",
+    NODE_GROUP: "subnetIds",
+}
+"""The input of each type of launcher that names its subnets."""
+
+LAUNCHERS = frozenset(SUBNET_PATHS)
+"""The types of resources that launch nodes into subnets."""
+
 FLEETS = LAUNCHERS | {LAUNCH_TEMPLATE}
 
 _OWN_PLACEMENT = {
@@ -35,7 +45,9 @@ _OWN_PLACEMENT = {
     INSTANCE: ("placementGroup", "placementGroupId"),
     LAUNCH_TEMPLATE: ("placement.groupName", "placement.groupId"),
 }
-_MIXED_TEMPLATE = "mixedInstancesPolicy.launchTemplate.launchTemplateSpecification"
+_OWN_TEMPLATE = "launchTemplateSpecification"
+_MIXED_TEMPLATE = f"mixedInstancesPolicy.launchTemplate.{_OWN_TEMPLATE}"
+OVERRIDES = "mixedInstancesPolicy.launchTemplate.overrides"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,10 +109,9 @@ class Fleet:
         if self.kind == BATCH_ENVIRONMENT:
             return _numbered("computeResources.instanceTypes", at(self.row, "computeResources"))
         if self.kind == AUTO_SCALING_GROUP:
-            path = "mixedInstancesPolicy.launchTemplate.overrides"
             found = [
-                (f"{path}[{position}].instanceType", text(one.get("instanceType")))
-                for position, one in enumerate(mappings(at(self.row, path)))
+                (f"{OVERRIDES}[{position}].instanceType", _type(one))
+                for position, one in enumerate(_overrides(self.row))
             ]
         else:
             found = _numbered("instanceTypes", own) or [("instanceType", _type(own))]
@@ -168,8 +179,11 @@ class Fleet:
 
     @property
     def zones(self) -> Zones:
-        """The Availability Zones of its subnets, as far as this program makes those."""
+        """The Availability Zones it names itself, or of its subnets that this program makes."""
         path = SUBNET_PATHS.get(self.kind, "")
+        own_zone = text(inputs(self.row).get("availabilityZone"))
+        if self.kind == INSTANCE and own_zone:
+            return Zones(path="availabilityZone", names=(own_zone,), complete=True)
         listed: Any = at(self.row, path) if path else None
         if self.kind == AUTO_SCALING_GROUP and not listed:
             named = tuple(texts(inputs(self.row).get("availabilityZones")))
@@ -234,7 +248,8 @@ def fleet_of(row: Row, program: Program) -> Fleet | None:
     used = [key for key in keys if key in inputs(row)]
     templates = [one for key in used for one in program.linked(row, key, LAUNCH_TEMPLATE)]
     only = {text(one.get("urn")): one for one in templates}
-    template = next(iter(only.values())) if len(only) == 1 else None
+    is_one = len(only) == 1 and not any(one.get(_OWN_TEMPLATE) for one in _overrides(row))
+    template = next(iter(only.values())) if is_one else None
     return Fleet(row=row, template=template, program=program)
 
 
@@ -263,6 +278,11 @@ def _numbered(path: str, holder: object) -> list[tuple[str, str]]:
     key = path.rpartition(".")[2]
     names = texts(mapping(holder).get(key))
     return [(f"{path}[{position}]", name) for position, name in enumerate(names)]
+
+
+def _overrides(row: Row) -> list[Mapping[str, Any]]:
+    """The instance types of an Auto Scaling group's mix; each may name a template of its own."""
+    return mappings(at(row, OVERRIDES))
 
 
 def _type(settings: Mapping[str, Any]) -> str:

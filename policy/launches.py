@@ -1,31 +1,13 @@
 """Who launches nodes: of which instance types, from which templates, into which subnets."""
 
-from collections.abc import Mapping
 from typing import cast
 
 from fabric.catalogue import InstanceType
-from fabric.rows import Row, inputs, mapping, text, texts
-from policy.nodes import Interface, interfaces, known_types, launched_types
+from fabric.rows import Row, inputs, mapping, text
+from policy.fleets import LAUNCHERS, SUBNET_PATHS, Fleet, fleet_of
+from policy.nodes import Interface, interfaces, known_types
 from policy.program import Program
-from policy.tokens import (
-    AUTO_SCALING_GROUP,
-    BATCH_ENVIRONMENT,
-    INSTANCE,
-    LAUNCH_TEMPLATE,
-    NODE_GROUP,
-    SUBNET,
-)
-
-SUBNET_PATHS: Mapping[str, str] = {
-    AUTO_SCALING_GROUP: "vpcZoneIdentifiers",
-    BATCH_ENVIRONMENT: "computeResources.subnets",
-    INSTANCE: "subnetId",
-    NODE_GROUP: "subnetIds",
-}
-"""The input of each type of launcher that names its subnets."""
-
-LAUNCHERS = frozenset(SUBNET_PATHS)
-"""The types of resources that launch nodes into subnets."""
+from policy.tokens import SUBNET
 
 
 def subnets_path(launcher: Row) -> str:
@@ -49,10 +31,9 @@ def names_other_subnets(launcher: Row, program: Program) -> bool:
 
 
 def templates(launcher: Row, program: Program) -> list[Row]:
-    """The launch templates of this program that nodes are launched from."""
-    in_batch = launcher.get("type") == BATCH_ENVIRONMENT
-    key = "computeResources" if in_batch else "launchTemplate"
-    return program.linked(launcher, key, LAUNCH_TEMPLATE)
+    """The launch template of this program that nodes are launched from; empty if there is none."""
+    fleet = fleet_of(launcher, program)
+    return [fleet.template] if fleet and fleet.template else []
 
 
 def node_interfaces(launcher: Row, program: Program) -> list[Interface]:
@@ -62,17 +43,31 @@ def node_interfaces(launcher: Row, program: Program) -> list[Interface]:
 
 def type_names(launcher: Row, program: Program) -> list[str]:
     """The instance types that nodes may have, as the launcher or else its template names them."""
-    named = launched_types(launcher) or texts([inputs(launcher).get("instanceType")])
-    return named or [
-        name
-        for template in templates(launcher, program)
-        if (name := text(inputs(template).get("instanceType")))
-    ]
+    fleet = fleet_of(launcher, program)
+    return [name for _, name in fleet.type_paths] if fleet else []
 
 
 def node_types(launcher: Row, program: Program) -> list[InstanceType]:
     """The facts of the instance types that the catalogue knows."""
     return known_types(type_names(launcher, program))
+
+
+def template_fleets(template: Row, program: Program) -> list[Fleet]:
+    """The fleets launched from a template; the template alone where nothing here is sure to."""
+    used_by = [fleet_of(row, program) for row in program.users(template, *LAUNCHERS)]
+    urn = text(template.get("urn"))
+    launched = [one for one in used_by if one and text((one.template or {}).get("urn")) == urn]
+    return launched or [Fleet(row=template, template=template, program=program)]
+
+
+def instance_types(template: Row, program: Program) -> list[InstanceType]:
+    """The known instance types of a template's nodes, as its launchers or else itself name them."""
+    return fleet_types(template_fleets(template, program))
+
+
+def fleet_types(fleets: list[Fleet]) -> list[InstanceType]:
+    """The known instance types of several fleets, each once."""
+    return known_types({name for fleet in fleets for _, name in fleet.type_paths})
 
 
 def efa_interfaces(template: Row) -> list[Interface]:

@@ -28,7 +28,10 @@ def groups_of(template: Row, program: Program) -> list[Row]:
 
 def cluster_of(row: Row, program: Program) -> Row | None:
     """The cluster that a resource names in `clusterName`, if this program makes it."""
-    found = program.linked(row, "clusterName", EKS_CLUSTER)
+    name = text(inputs(row).get("clusterName"))
+    found = program.linked(row, "clusterName", EKS_CLUSTER) or [
+        each for each in program.of_type(EKS_CLUSTER) if name and inputs(each).get("name") == name
+    ]
     return found[0] if len(found) == 1 else None
 
 

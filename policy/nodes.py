@@ -1,4 +1,4 @@
-"""What a launch template says of its nodes, and who launches them."""
+"""What a launch template says of its nodes, and the facts of instance types."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,8 +7,6 @@ from typing import Any, cast
 from fabric.catalogue import InstanceType
 from fabric.catalogue import instance_types as catalogue_types
 from fabric.rows import Row, inputs, mapping, number, text, texts
-from policy.program import Program
-from policy.tokens import BATCH_ENVIRONMENT, NODE_GROUP
 from policy.values import UNKNOWN, is_unknown
 
 
@@ -44,19 +42,6 @@ def interfaces(template: Row) -> list[Interface]:
         for position, entry in enumerate(cast("list[object]", listed))
         if _is_interface(entry)
     ]
-
-
-def launchers(template: Row, program: Program) -> list[Row]:
-    """The compute environments and node groups that launch nodes from a template."""
-    return program.users(template, BATCH_ENVIRONMENT, NODE_GROUP)
-
-
-def instance_types(template: Row, program: Program) -> list[InstanceType]:
-    """The known instance types that nodes of a template may have: its own, or its launchers'."""
-    names = {text(inputs(template).get("instanceType"))}
-    for launcher in launchers(template, program):
-        names.update(launched_types(launcher))
-    return known_types(names)
 
 
 def launched_types(launcher: Row) -> list[str]:

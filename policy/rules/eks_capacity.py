@@ -5,6 +5,7 @@ from typing import Any
 
 from fabric.rows import Row, inputs, mapping, text, texts
 from policy.examples import resource
+from policy.launches import efa_interfaces
 from policy.node_groups import is_accelerated, market_of, misfits, target_of, template_of
 from policy.nodes import known_types
 from policy.rule import Finding, Rule, Subject
@@ -36,9 +37,12 @@ def _type_twice(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             path="instanceTypes", value=texts(own), message="the template has an instance type"
         )
-    if not (settings.get("instanceType") or settings.get("instanceRequirements") or own):
+    named = settings.get("instanceType") or settings.get("instanceRequirements") or own
+    # a plain group may well mean t3.medium, which has neither EFA nor Capacity Blocks
+    special = efa_interfaces(template) or subject.at("capacityType") == "CAPACITY_BLOCK"
+    if special and not named:
         yield Finding(
-            path="instanceTypes", value=None, message="the template has none, so it is t3.medium"
+            path="instanceTypes", value=None, message="nobody names one, so it is t3.medium"
         )
 
 
@@ -157,7 +161,7 @@ RULES = (
         level="mandatory",
         level_because="the node group cannot be created, or with quite another type",
         sentence="The instance type stands in the node group or in its template, not in both.",
-        why="EKS refuses both, and with neither it silently starts t3.medium.",
+        why="EKS refuses both, and with neither it silently starts t3.medium, which has no EFA.",
         fix="name the types in one of the two",
         url="https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateNodegroup.html",
         types=_ONLY_GROUPS,

@@ -7,13 +7,13 @@ from fabric.rows import mapping, text, texts, true
 from policy.eks_versions import AS_OF, OLDEST, OLDEST_STANDARD, minor
 from policy.examples import resource
 from policy.file_systems import zones
+from policy.group_rules import is_world
 from policy.rule import Finding, Option, Rule, Subject
 from policy.tokens import EKS_CLUSTER, SUBNET
 from policy.values import UNKNOWN, is_unknown
 
 ENDPOINT_PAGE = "https://docs.aws.amazon.com/eks/latest/userguide/cluster-endpoint.html"
 VERSIONS_PAGE = "https://docs.aws.amazon.com/eks/latest/userguide/kubernetes-versions.html"
-_ANYWHERE = ("0.0.0.0/0", "::/0")
 _LOG_TYPES = ["api", "audit", "authenticator", "controllerManager", "scheduler"]
 
 
@@ -31,7 +31,7 @@ def _open_endpoint(subject: Subject) -> Iterator[Finding]:
             path="vpcConfig.publicAccessCidrs", value=None, message="left out, it is 0.0.0.0/0"
         )
     for position, cidr in enumerate(texts(cidrs)):
-        if cidr in _ANYWHERE:
+        if is_world(cidr):
             yield Finding(
                 path=f"vpcConfig.publicAccessCidrs[{position}]",
                 value=cidr,

@@ -162,8 +162,8 @@ RULES = (
         id="eks-template-version-pinned",
         references=("R43", "R60"),
         family="eks",
-        level="mandatory",
-        level_because="updates arrive at another time than planned, or not at all",
+        level="advisory",
+        level_because="nodes do get the template, only at another time than planned",
         sentence="A node group names a version of its launch template by number.",
         why="EKS turns $Latest into a number once: every preview shows a difference, and nodes "
         "are replaced whenever it is applied.",

@@ -6,12 +6,9 @@ from collections.abc import Iterator
 from email import message_from_string
 from typing import Any, cast
 
-from fabric.rows import Row, inputs, mapping, mappings, number, text, texts
+from fabric.rows import Row, inputs, mapping, mappings, number, text, texts, true
 from policy.examples import resource
-from policy.node_groups import (
-    groups_of,
-    user_data_of,
-)
+from policy.node_groups import cluster_of, groups_of, user_data_of
 from policy.program import Program
 from policy.rule import Finding, Rule, Subject
 from policy.tokens import (
@@ -32,6 +29,8 @@ BLOCKS_PAGE = "https://docs.aws.amazon.com/eks/latest/userguide/capacity-blocks-
 _FORBIDDEN = ("iamInstanceProfile", "instanceInitiatedShutdownBehavior", "hibernationOptions")
 _JOINING = ("apiServerEndpoint", "certificateAuthority", "cidr")
 _CLUSTER_TAG = "kubernetes.io/cluster/"
+# https://docs.aws.amazon.com/eks/latest/APIReference/API_CreateNodegroup.html
+_DEFAULT_AMI_TYPE = "AL2023_x86_64_STANDARD"
 
 
 def _forbidden(subject: Subject) -> Iterator[Finding]:
@@ -64,10 +63,14 @@ def _hop_limit(subject: Subject) -> Iterator[Finding]:
 
 
 def _cluster_group(subject: Subject) -> Iterator[Finding]:
-    """Groups that this program makes are not the cluster's own: EKS makes that one."""
+    """Groups that this program makes are not the cluster's own: EKS makes that one.
+
+    Without a private endpoint nodes join by the public one, whatever their groups.
+    """
     program, template = subject.program, subject.row
-    clusters = list(program.of_type(EKS_CLUSTER))
-    if not clusters or not groups_of(template, program):
+    found = [cluster_of(each, program) for each in groups_of(template, program)]
+    clusters = [each for each in found if each is not None and _has_private_endpoint(each)]
+    if not clusters:
         return
     related = {text(each.get("urn")) for each in clusters}
     for cluster in clusters:
@@ -83,6 +86,10 @@ def _cluster_group(subject: Subject) -> Iterator[Finding]:
                 value=sorted(texts(named)) or None,
                 message="the cluster's security group is not among them",
             )
+
+
+def _has_private_endpoint(cluster: Row) -> bool:
+    return true(mapping(inputs(cluster).get("vpcConfig")).get("endpointPrivateAccess"))
 
 
 def _named_groups(subject: Subject) -> Iterator[tuple[str, list[Any]]]:
@@ -137,11 +144,12 @@ def _user_data_form(subject: Subject) -> Iterator[Finding]:
     groups = groups_of(subject.row, subject.program)
     if user_data is None or subject.at("imageId") or not groups:
         return
-    ami_type = text(inputs(groups[0]).get("amiType"))
-    if ami_type.startswith("BOTTLEROCKET") and not _is_toml(user_data):
+    given = [inputs(each).get("amiType") or _DEFAULT_AMI_TYPE for each in groups]
+    ami_types = [text(each) for each in given]  # empty while unknown
+    if any(each.startswith("BOTTLEROCKET") for each in ami_types) and not _is_toml(user_data):
         yield Finding(path="userData", value=None, message="Bottlerocket takes TOML")
     is_mime = message_from_string(user_data).get_content_maintype() == "multipart"
-    if not ami_type.startswith(("BOTTLEROCKET", "WINDOWS")) and not is_mime:
+    if any(each.startswith("AL") for each in ami_types) and not is_mime:
         yield Finding(path="userData", value=None, message="it is no MIME multi-part document")
 
 
@@ -158,12 +166,19 @@ def _joins_cluster(subject: Subject) -> Iterator[Finding]:
         return
     if not subject.at("userData"):
         yield Finding(path="userData", value=None, message="an own image gets none from EKS")
-    user_data = user_data_of(subject.row) or ""
+    user_data = _with_decoded_parts(user_data_of(subject.row) or "")
     missing = [key for key in _JOINING if key not in user_data]
     if "node.eks.aws" in user_data and missing:
         yield Finding(
             path="userData", value=None, message=f"its NodeConfig has no {', '.join(missing)}"
         )
+
+
+def _with_decoded_parts(user_data: str) -> str:
+    """User data, followed by the parts of a MIME document in the clear."""
+    payloads = [each.get_payload(decode=True) for each in message_from_string(user_data).walk()]
+    decoded = [each.decode(errors="replace") for each in payloads if isinstance(each, bytes)]
+    return "\n".join([user_data, *decoded])
 
 
 def _nodes(
@@ -186,7 +201,6 @@ def _nodes(
 
 def _in_groups(*groups: str, tags: dict[str, str] | None = None) -> list[dict[str, Any]]:
     ids = [f"sg-0123456789abcdef{position}" for position in range(len(groups))]
-    template, nodes = _nodes()
     template = resource(
         LAUNCH_TEMPLATE,
         "template",
@@ -194,10 +208,16 @@ def _in_groups(*groups: str, tags: dict[str, str] | None = None) -> list[dict[st
         vpcSecurityGroupIds=ids,
     )
     return [
-        resource(EKS_CLUSTER, "cluster", version="1.35"),
+        resource(EKS_CLUSTER, "cluster", vpcConfig={"endpointPrivateAccess": True}),
         resource(SECURITY_GROUP, "efa", tags=tags or {}),
         template,
-        nodes,
+        resource(
+            NODE_GROUP,
+            "nodes",
+            links={"launchTemplate": ["template"], "clusterName": ["cluster"]},
+            launchTemplate={"id": "lt-0123456789abcdef0", "version": "1"},
+            clusterName="cluster",
+        ),
     ]
 
 
@@ -261,7 +281,8 @@ RULES = (
         family="eks",
         level="mandatory",
         level_because="nodes do not join the cluster",
-        sentence="A template that names security groups names the cluster's own, too.",
+        sentence="A template that names security groups names the cluster's own, too, where nodes "
+        "join by the private endpoint.",
         why="EKS adds it only where the template names none; without it the control plane and "
         "the nodes do not reach each other.",
         fix="add the cluster's vpcConfig.clusterSecurityGroupId",

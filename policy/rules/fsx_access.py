@@ -50,10 +50,11 @@ def _associations(subject: Subject) -> Iterator[Finding]:
             path="", value=len(of_it), message=f"more than {_MOST_ASSOCIATIONS} data repositories"
         )
     for key in ("importPath", "exportPath", "autoImportPolicy"):
-        if of_it and subject.at(key):
+        given = subject.at(key)
+        if of_it and given and given != "NONE":  # a policy of NONE is none
             yield Finding(
                 path=key,
-                value=text(subject.at(key)) or None,
+                value=text(given) or None,
                 message="there are data repository associations",
             )
     kinds = (text(subject.at("deploymentType")), text(subject.at("storageType")))

@@ -12,10 +12,14 @@ from policy.rule import Finding, Rule, Subject
 from policy.tokens import (
     ACCESS_KEY,
     BATCH_ENVIRONMENT,
+    IAM_GROUP_POLICY,
     IAM_POLICY,
+    IAM_POLICY_ATTACHMENT,
     IAM_ROLE,
     IAM_ROLE_POLICY,
     IAM_ROLE_POLICY_ATTACHMENT,
+    IAM_USER,
+    IAM_USER_POLICY,
     NODE_GROUP,
 )
 
@@ -23,8 +27,9 @@ HOST = "ec2.amazonaws.com"
 COMPUTE = frozenset({HOST, "ecs-tasks.amazonaws.com", "pods.eks.amazonaws.com"})
 _ADMINISTRATORS = frozenset({"AdministratorAccess", "IAMFullAccess", "PowerUserAccess"})
 _READS_SECRETS = ("secretsmanager:GetSecretValue", "secretsmanager:BatchGetSecretValue")
-_POLICIES = frozenset({IAM_POLICY, IAM_ROLE, IAM_ROLE_POLICY})
-_GRANTS = frozenset({IAM_ROLE, IAM_ROLE_POLICY, IAM_ROLE_POLICY_ATTACHMENT})
+_POLICIES = frozenset({IAM_GROUP_POLICY, IAM_POLICY, IAM_ROLE, IAM_ROLE_POLICY, IAM_USER_POLICY})
+_ATTACHERS = frozenset({IAM_POLICY_ATTACHMENT, IAM_ROLE, IAM_ROLE_POLICY_ATTACHMENT})
+_GRANTS = _ATTACHERS | {IAM_ROLE_POLICY}
 
 
 def _documents(row: Row) -> Iterator[tuple[str, Statement]]:
@@ -37,20 +42,33 @@ def _documents(row: Row) -> Iterator[tuple[str, Statement]]:
 
 
 def _everything(subject: Subject) -> Iterator[Finding]:
+    if _is_boundary(subject.row, subject.program):
+        return
     for path, statement in _documents(subject.row):
-        every = {"*", "*:*"} & set(statement.actions) or statement.other_actions
-        if statement.allows and every and "*" in statement.resources:
+        every = {"*", "*:*"} & set(statement.actions)
+        open_ = statement.allows and statement.is_on_everything and not statement.conditional
+        if every and open_:
             yield Finding(
                 path=path,
                 value=sorted(every),
-                message=f"statement {statement.position} allows as good as everything",
+                message=f"statement {statement.position} allows everything",
             )
+
+
+def _is_boundary(policy: Row, program: Program) -> bool:
+    """Whether a policy only limits what others grant."""
+    bounded = program.users(policy, IAM_ROLE, IAM_USER)
+    return any(
+        policy in program.linked(each, "permissionsBoundary", IAM_POLICY) for each in bounded
+    )
 
 
 def _whole_service(subject: Subject) -> Iterator[Finding]:
     for path, statement in _documents(subject.row):
         wide = [each for each in statement.actions if each.endswith(":*") and each != "*:*"]
-        if statement.allows and wide and "*" in statement.resources and not statement.conditional:
+        wide += statement.other_actions
+        open_ = statement.allows and statement.is_on_everything and not statement.conditional
+        if wide and open_:
             yield Finding(
                 path=path,
                 value=wide,
@@ -62,7 +80,7 @@ def _pass_role(subject: Subject) -> Iterator[Finding]:
     for path, statement in _documents(subject.row):
         named = any(each.startswith("iam:") for each in statement.actions)
         passes = named and statement.grants("iam:PassRole") and not statement.conditional
-        if passes and "*" in statement.resources:
+        if passes and statement.is_on_everything:
             yield Finding(
                 path=path,
                 value="iam:PassRole",
@@ -84,11 +102,16 @@ def _granted_to(row: Row, program: Program) -> list[Row]:
     """The roles that a row gives something to: itself, or by link or name those it belongs to."""
     if row.get("type") == IAM_ROLE:
         return [row]
-    name = text(inputs(row).get("role"))
-    named = [
-        each for each in program.of_type(IAM_ROLE) if name and inputs(each).get("name") == name
+    names = {text(inputs(row).get("role")), *texts(inputs(row).get("roles"))} - {""}
+    linked = [
+        role
+        for key in ("role", "roles")
+        if inputs(row).get(key)
+        for role in program.linked(row, key, IAM_ROLE)
     ]
-    return program.linked(row, "role", IAM_ROLE) or named
+    return linked or [
+        each for each in program.of_type(IAM_ROLE) if text(inputs(each).get("name")) in names
+    ]
 
 
 def _attached(subject: Subject) -> Iterator[tuple[str, str]]:
@@ -200,12 +223,13 @@ RULES = (
         family="security",
         level="mandatory",
         level_because="it exposes the account to whoever gets the credentials",
-        sentence="No policy allows every action, or all but a few, on every resource.",
+        sentence="No policy allows every action on every resource, without a condition.",
         why="Code from the internet runs in training jobs; with this it owns the account.",
         fix="name the actions and the resources that the workload needs",
         url="https://docs.aws.amazon.com/IAM/latest/UserGuide/best-practices.html#grant-least-privilege",
         types=_POLICIES,
         check=_everything,
+        whole_program=True,
         good=[resource(IAM_POLICY, policy=_allow("s3:GetObject", "arn:aws:s3:::data/*"))],
         bad=[resource(IAM_POLICY, policy=_allow("*"))],
     ),
@@ -215,7 +239,7 @@ RULES = (
         family="security",
         level="advisory",
         level_because="the damage ends at the service",
-        sentence="No policy allows all actions of a service on every resource.",
+        sentence="No policy allows all actions of a service, or all but some, on every resource.",
         why="A job that may read data may then delete it, in every bucket of the account.",
         fix="name the actions, or the resources, or add a condition",
         url="https://docs.aws.amazon.com/IAM/latest/UserGuide/best-practices.html#grant-least-privilege",
@@ -268,7 +292,7 @@ RULES = (
         why="Whatever runs in a job can use the role: packages, data loaders, a wrong command.",
         fix="attach policies for what the workload does",
         url="https://docs.aws.amazon.com/aws-managed-policy/latest/reference/AdministratorAccess.html",
-        types=frozenset({IAM_ROLE, IAM_ROLE_POLICY_ATTACHMENT}),
+        types=_ATTACHERS,
         check=_administrator,
         whole_program=True,
         good=_host_with("AmazonSSMManagedInstanceCore"),
@@ -284,7 +308,7 @@ RULES = (
         why="Such a policy covers every bucket, repository or file system of the account.",
         fix="grant the actions on the resources that the workload uses",
         url="https://docs.aws.amazon.com/IAM/latest/UserGuide/best-practices.html#grant-least-privilege",
-        types=frozenset({IAM_ROLE, IAM_ROLE_POLICY_ATTACHMENT}),
+        types=_ATTACHERS,
         check=_full_access,
         whole_program=True,
         good=_host_with("AmazonSSMManagedInstanceCore"),

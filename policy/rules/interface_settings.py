@@ -9,7 +9,7 @@ from policy.launches import efa_interfaces
 from policy.nodes import interfaces
 from policy.rule import Finding, Rule, Subject
 from policy.rules.interfaces import INTERFACE_PAGE
-from policy.tokens import LAUNCH_TEMPLATE, SECURITY_GROUP, SUBNET
+from policy.tokens import INSTANCE, LAUNCH_TEMPLATE, SECURITY_GROUP, SUBNET
 from policy.values import UNKNOWN, is_unknown
 
 EFA_PAGE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html"
@@ -324,12 +324,12 @@ RULES = (
         references=("R77",),
         family="interfaces",
         level="mandatory",
-        level_because="the template cannot be made",
+        level_because="the template or the instance cannot be made",
         sentence="CPU options give the core count and the threads per core together.",
         why="EC2 refuses one without the other.",
         fix="add the other one; `coreCount` is the number of cores of the instance type",
         url=CPU_PAGE,
-        types=_TEMPLATE,
+        types=_TEMPLATE | {INSTANCE},
         check=_complete_cpu_options,
         good=[resource(LAUNCH_TEMPLATE, cpuOptions={"coreCount": 96, "threadsPerCore": 1})],
         bad=[resource(LAUNCH_TEMPLATE, cpuOptions={"threadsPerCore": 1})],

@@ -5,23 +5,26 @@ from collections.abc import Iterator
 from typing import Any
 
 from fabric.catalogue import InstanceType
-from fabric.rows import inputs, mapping, number, text
+from fabric.rows import mapping, number
 from policy.examples import interface, resource
+from policy.fleets import Fleet, fleet_of
 from policy.launches import (
     all_known,
     efa_interfaces,
-    node_interfaces,
+    fleet_types,
+    instance_types,
     node_types,
-    templates,
+    template_fleets,
 )
-from policy.nodes import instance_types, interfaces, launchers
+from policy.nodes import interfaces
 from policy.rule import Finding, Rule, Subject
 from policy.rules.interfaces import CARDS_PAGE, EFA_PAGE
 from policy.tokens import (
+    AUTO_SCALING_GROUP,
     BATCH_ENVIRONMENT,
+    INSTANCE,
     LAUNCH_TEMPLATE,
     NODE_GROUP,
-    PLACEMENT_GROUP,
 )
 
 TYPES_PAGE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa.html#efa-instance-types"
@@ -114,9 +117,10 @@ def _one_slot(subject: Subject) -> Iterator[Finding]:
 def _all_cards_used(subject: Subject) -> Iterator[Finding]:
     every = interfaces(subject.row)
     efa = efa_interfaces(subject.row)
-    if not efa or not all_known(every) or not launchers(subject.row, subject.program):
+    if not efa or not all_known(every):
         return
-    for instance_type in instance_types(subject.row, subject.program):
+    clusters = [each for each in template_fleets(subject.row, subject.program) if _is_many(each)]
+    for instance_type in fleet_types(clusters):
         if len(efa) < instance_type.maximum_efa_interfaces:
             yield Finding(
                 path="networkInterfaces",
@@ -126,44 +130,35 @@ def _all_cards_used(subject: Subject) -> Iterator[Finding]:
             )
 
 
+def _is_many(fleet: Fleet) -> bool:
+    """Whether nodes work together: those of Batch and EKS, and of a group that grows beyond one."""
+    if fleet.kind == AUTO_SCALING_GROUP:
+        return fleet.most is not None and fleet.most[1] > 1
+    return fleet.kind in (BATCH_ENVIRONMENT, NODE_GROUP)
+
+
 def _efa_left_out(subject: Subject) -> Iterator[Finding]:
-    used = templates(subject.row, subject.program)
-    is_foreign = not used and any(
-        subject.at(path) for path in ("computeResources.launchTemplate", "launchTemplate")
-    )
-    if is_foreign or not _is_in_cluster(subject):
+    fleet = fleet_of(subject.row, subject.program)
+    placement = fleet.placement if fleet and fleet.is_whole and _is_many(fleet) else None
+    if fleet is None or placement is None or placement.strategy not in ("", "cluster"):
         return
-    every = node_interfaces(subject.row, subject.program)
-    types = node_types(subject.row, subject.program)
-    has_efa = types and all(each.supports_efa for each in types)
+    every = interfaces(fleet.template or {})
+    has_efa = fleet.types and all(each.supports_efa for each in fleet.types)
     if has_efa and all_known(every) and not any(each.is_efa for each in every):
+        first = fleet.types[0]
         yield Finding(
-            path="computeResources" if subject.at("computeResources") else "launchTemplate",
+            path="computeResources" if subject.at("computeResources") else fleet.template_path,
             value=None,
-            message=f"{types[0].name} has {types[0].maximum_efa_interfaces} EFA and uses none",
+            message=f"{first.name} has {first.maximum_efa_interfaces} EFA and uses none",
         )
-
-
-def _is_in_cluster(subject: Subject) -> bool:
-    used = [subject.row, *templates(subject.row, subject.program)]
-    names = [subject.at("computeResources.placementGroup")]
-    names += [mapping(inputs(row).get("placement")).get("groupName") for row in used]
-    groups = [
-        group
-        for row in used
-        for key in ("computeResources", "placement")
-        for group in subject.program.linked(row, key, PLACEMENT_GROUP)
-    ]
-    strategies = {text(inputs(group).get("strategy")) for group in groups}
-    return any(name not in (None, "") for name in names) and strategies <= {"cluster"}
 
 
 def _room_for_task(subject: Subject) -> Iterator[Finding]:
     on_card_0 = [each for each in interfaces(subject.row) if each.card == 0]
-    environments = subject.program.users(subject.row, BATCH_ENVIRONMENT)
-    if not environments or not efa_interfaces(subject.row):
+    if not efa_interfaces(subject.row):
         return
-    for instance_type in instance_types(subject.row, subject.program):
+    fleets = template_fleets(subject.row, subject.program)
+    for instance_type in fleet_types([each for each in fleets if each.kind == BATCH_ENVIRONMENT]):
         slots = instance_type.network_cards[0].maximum_interfaces
         if 1 < slots <= len(on_card_0):
             yield Finding(
@@ -178,7 +173,12 @@ def _cpu_options(subject: Subject) -> Iterator[Finding]:
     threads, cores = number(options.get("threadsPerCore")), number(options.get("coreCount"))
     if not threads and not cores:
         return
-    for instance_type in instance_types(subject.row, subject.program):
+    is_instance = subject.row.get("type") == INSTANCE
+    types_of = node_types if is_instance else instance_types
+    for instance_type in types_of(subject.row, subject.program):
+        # an instance that runs reports its type's own numbers, which nobody need have asked for
+        if is_instance and cores == instance_type.cores and _threads(instance_type) == threads:
+            continue
         valid = instance_type.valid_threads_per_core
         if not valid or (threads and threads not in valid):
             allowed = " or ".join(str(each) for each in valid) or "no CPU options"
@@ -193,6 +193,11 @@ def _cpu_options(subject: Subject) -> Iterator[Finding]:
                 value=options.get("coreCount"),
                 message=f"{instance_type.name} has {instance_type.cores} cores",
             )
+
+
+def _threads(instance_type: InstanceType) -> int:
+    """The threads of a core where nothing else is asked for."""
+    return instance_type.vcpus // instance_type.cores
 
 
 def _template(name: str, *layout: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
@@ -322,7 +327,7 @@ RULES = (
         family="interfaces",
         level="mandatory",
         level_because="bandwidth is silently lost",
-        sentence="Nodes of Batch and EKS that have EFA have all of it that their type offers.",
+        sentence="Nodes with EFA that work together have all of it that their type offers.",
         why="A node with fewer EFA interfaces launches and trains at a part of the bandwidth that "
         "is paid for, without any error.",
         fix="add an `efa-only` interface on each card that takes EFA",
@@ -343,7 +348,7 @@ RULES = (
         why="Who asks for nodes close together wants a fast network; without EFA they talk TCP.",
         fix="lay out EFA interfaces in the launch template, or leave the placement group out",
         url=BATCH_PAGE,
-        types=frozenset({BATCH_ENVIRONMENT, NODE_GROUP}),
+        types=frozenset({AUTO_SCALING_GROUP, BATCH_ENVIRONMENT, NODE_GROUP}),
         check=_efa_left_out,
         whole_program=True,
         good=_batch("p4d.24xlarge", *_P4D),
@@ -377,7 +382,7 @@ RULES = (
         "core; EC2 refuses what does not fit.",
         fix="leave `cpuOptions` out, or give values that the type lists",
         url=CPU_PAGE,
-        types=_TEMPLATE,
+        types=_TEMPLATE | {INSTANCE},
         check=_cpu_options,
         whole_program=True,
         good=_template("p5en.48xlarge", _ENA, cpuOptions={"coreCount": 96, "threadsPerCore": 1}),

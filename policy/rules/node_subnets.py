@@ -8,8 +8,8 @@ from fabric.addresses import usable_addresses
 from fabric.catalogue import zones_offering
 from fabric.rows import Row, inputs, mapping, number, text, texts, true
 from policy.examples import interface, resource
+from policy.fleets import FLEETS, LAUNCHERS, OVERRIDES
 from policy.launches import (
-    LAUNCHERS,
     all_known,
     names_other_subnets,
     node_interfaces,
@@ -18,6 +18,7 @@ from policy.launches import (
     subnets_path,
     type_names,
 )
+from policy.nodes import interfaces
 from policy.rule import Finding, Option, Rule, Subject
 from policy.rules.interfaces import INTERFACE_PAGE
 from policy.tokens import (
@@ -78,13 +79,19 @@ def _block(subnet: Row) -> IPv4Network | None:
 
 
 def _public_subnet(subject: Subject) -> Iterator[Finding]:
-    every = node_interfaces(subject.row, subject.program)
+    if subject.row.get("type") == LAUNCH_TEMPLATE:
+        path, every = "networkInterfaces", interfaces(subject.row)
+        named = subject.linked(path, SUBNET)
+        places = named if len(named) == 1 else []  # which of several is whose is not known
+    else:
+        path, every = subnets_path(subject.row), node_interfaces(subject.row, subject.program)
+        places = subnets(subject.row, subject.program)
     if len(every) < 2 or any(_refuses_public_address(each.settings) for each in every):
         return
-    for subnet in subnets(subject.row, subject.program):
+    for subnet in places:
         if true(inputs(subnet).get("mapPublicIpOnLaunch")):
             yield Finding(
-                path=subnets_path(subject.row),
+                path=path,
                 value=text(subnet.get("name")),
                 message=f"gives public addresses to nodes with {len(every)} interfaces",
             )
@@ -96,9 +103,11 @@ def _refuses_public_address(settings: object) -> bool:
 
 
 def _offered_in_region(subject: Subject) -> Iterator[Finding]:
-    listed = (subject.at("computeResources.instanceTypes"), subject.at("instanceTypes"))
+    paths = ("computeResources.instanceTypes", "instanceTypes", OVERRIDES)
     names = type_names(subject.row, subject.program)
-    if is_unknown(list(listed)) or set(names) & set(texts(subject.options["newTypes"])):
+    if is_unknown([subject.at(path) for path in paths]) or set(names) & set(
+        texts(subject.options["newTypes"])
+    ):
         return
     for region in sorted({_region(zone) for zone in _zones(subject)}):
         offers = [zones_offering(region=region, instance_type=name) for name in names]
@@ -218,7 +227,7 @@ RULES = (
         "refuses the others.",
         fix="launch into a private subnet with a NAT gateway or endpoints",
         url=INTERFACE_PAGE,
-        types=LAUNCHERS,
+        types=FLEETS,
         check=_public_subnet,
         whole_program=True,
         good=_batch(cidr="10.0.0.0/24"),

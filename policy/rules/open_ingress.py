@@ -123,8 +123,8 @@ RULES = (
         options={
             "publicPorts": Option(
                 kind="array",
-                default=[],
-                description="Ports that may be open to the internet, such as 443.",
+                default=[80, 443],
+                description="Ports that may be open to the internet, such as those of websites.",
             )
         },
         good=[
@@ -146,8 +146,8 @@ RULES = (
                 ingress=[
                     {
                         "protocol": "tcp",
-                        "fromPort": 443,
-                        "toPort": 443,
+                        "fromPort": 8888,
+                        "toPort": 8888,
                         "ipv6CidrBlocks": ["::/0"],
                     }
                 ],

@@ -1,9 +1,11 @@
 """Where nodes stand: one Availability Zone, and the placement group that suits them."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 
+from fabric.rows import text
 from policy.examples import interface, resource
-from policy.fleets import FLEETS, LAUNCHERS, at, fleet_of, known
+from policy.fleets import FLEETS, LAUNCHERS, Fleet, at, fleet_of, fleets, known
 from policy.reservations import SPECIFICATION
 from policy.rule import Finding, Rule, Subject
 from policy.tokens import (
@@ -33,16 +35,39 @@ _PLACEMENT_INPUT = {
 
 def _one_zone(subject: Subject) -> Iterator[Finding]:
     fleet = fleet_of(subject.row, subject.program)
-    if fleet is None or len(fleet.zones.names) < 2:
+    if fleet is None:
         return
     placement = fleet.placement
-    if fleet.uses_efa or (placement and placement.strategy == "cluster"):
-        zones = fleet.zones
+    in_cluster = placement is not None and placement.strategy == "cluster"
+    names = _zones_of_instances(fleet) if subject.row.get("type") == INSTANCE else fleet.zones.names
+    if len(names) > 1 and (fleet.uses_efa or in_cluster):
         yield Finding(
-            path=zones.path,
-            value=known(at(subject.row, zones.path)),
-            message=f"nodes that belong together may start in {', '.join(zones.names)}",
+            path=fleet.zones.path,
+            value=known(at(subject.row, fleet.zones.path)),
+            message=f"nodes that belong together may start in {', '.join(names)}",
         )
+
+
+def _zones_of_instances(instance: Fleet) -> tuple[str, ...]:
+    """The zones of all instances in the cluster placement group of this one, which has a zone."""
+    zones = instance.program.once("zones of instances in groups", lambda: _by_group(instance))
+    group = _cluster(instance)
+    return tuple(sorted(zones[group])) if group and instance.zones.names else ()
+
+
+def _by_group(instance: Fleet) -> dict[str, set[str]]:
+    zones: defaultdict[str, set[str]] = defaultdict(set)
+    for fleet in fleets(instance.program):
+        if fleet.kind == INSTANCE:
+            zones[_cluster(fleet)].update(fleet.zones.names)
+    return zones
+
+
+def _cluster(fleet: Fleet) -> str:
+    """The URN of a fleet's cluster placement group, empty where it has none of this program."""
+    placement = fleet.placement
+    is_cluster = placement is not None and placement.strategy == "cluster"
+    return text((placement.group or {}).get("urn")) if placement and is_cluster else ""
 
 
 def _efa_strategy(subject: Subject) -> Iterator[Finding]:
@@ -139,7 +164,7 @@ RULES = (
         "spread over two never starts or falls back to TCP.",
         fix="give the launcher subnets of one Availability Zone",
         url=EFA_PAGE,
-        types=LAUNCHERS - {INSTANCE},
+        types=LAUNCHERS,
         check=_one_zone,
         whole_program=True,
         good=[

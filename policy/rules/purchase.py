@@ -21,7 +21,11 @@ RESERVATION_PAGE = (
 )
 SPOT_PAGE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-best-practices.html"
 
-_MARKET_INPUT = {BATCH_ENVIRONMENT: "computeResources.type", NODE_GROUP: "capacityType"}
+_MARKET_INPUT = {
+    AUTO_SCALING_GROUP: "mixedInstancesPolicy.instancesDistribution",
+    BATCH_ENVIRONMENT: "computeResources.type",
+    NODE_GROUP: "capacityType",
+}
 
 
 def _offered(subject: Subject) -> Iterator[Finding]:
@@ -53,7 +57,7 @@ def _spot_launcher(subject: Subject) -> Iterator[Finding]:
         yield Finding(
             path=path,
             value=known(subject.at(path)),
-            message="launches Spot instances from a template that targets a capacity reservation",
+            message="launches Spot instances and targets a capacity reservation",
         )
 
 
@@ -62,10 +66,10 @@ def _spot_together(subject: Subject) -> Iterator[Finding]:
     if fleet is None or fleet.market != "spot" or not fleet.uses_efa:
         return
     if fleet.most is None or fleet.most[1] > 1:
-        path = _MARKET_INPUT.get(fleet.kind, "mixedInstancesPolicy")
+        path = _MARKET_INPUT[fleet.kind]
         yield Finding(
             path=path,
-            value=known(subject.at(path)) if path in _MARKET_INPUT.values() else None,
+            value=known(subject.at(path)),
             message="nodes with EFA that work together are Spot instances",
         )
 
@@ -140,11 +144,11 @@ RULES = (
         family="capacity",
         level="mandatory",
         level_because="the launch is rejected, or the reservation stays unused",
-        sentence="What launches Spot instances has a launch template without a reservation target.",
+        sentence="What launches Spot instances targets no reservation; nor does its template.",
         why="Spot instances do not run in on-demand reservations, which are billed meanwhile.",
         fix="launch on demand, or use a template without the reservation",
         url=RESERVATION_PAGE,
-        types=frozenset({BATCH_ENVIRONMENT, NODE_GROUP}),
+        types=frozenset(_MARKET_INPUT),
         check=_spot_launcher,
         whole_program=True,
         good=[_template(capacityReservationSpecification=_TARGET), _nodes("ON_DEMAND")],

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fabric.rows import inputs, mapping, mappings, text, true
-from policy.documents import statements
+from fabric.rows import Row, inputs, mapping, mappings, text, true
+from policy.documents import Statement, statements
 from policy.examples import resource
 from policy.rule import Finding, Rule, Subject
 from policy.tokens import (
@@ -15,13 +15,19 @@ from policy.tokens import (
     BATCH_JOB_DEFINITION,
     BUCKET,
     BUCKET_ACL,
+    BUCKET_ACL_V2,
     BUCKET_POLICY,
     BUCKET_PUBLIC_ACCESS_BLOCK,
+    BUCKET_V2,
+    BUCKET_WEBSITE,
+    BUCKET_WEBSITE_V2,
     ECR_REPOSITORY,
     ECR_REPOSITORY_POLICY,
     INSTANCE,
     KMS_KEY,
     LAUNCH_TEMPLATE,
+    SQS_QUEUE,
+    SQS_QUEUE_POLICY,
 )
 from policy.values import is_unknown
 
@@ -35,6 +41,10 @@ _PUBLIC_ACCESS = (
     "ignorePublicAcls",
     "restrictPublicBuckets",
 )
+_BUCKETS = frozenset({BUCKET, BUCKET_V2})
+_ACLS = frozenset({BUCKET_ACL, BUCKET_ACL_V2})
+_BUCKET_POLICIES = _BUCKETS | {BUCKET_POLICY}
+_PUBLIC_READ = "public-read"
 
 
 def _tokens_optional(subject: Subject) -> Iterator[Finding]:
@@ -101,7 +111,7 @@ def _public(path: str) -> Finding:
 
 def _anyone(subject: Subject) -> Iterator[Finding]:
     for statement in statements(subject.at("policy")):
-        if statement.is_for_anyone:
+        if statement.is_for_anyone and not _only_reads_objects(subject.row, statement):
             yield Finding(
                 path="policy",
                 value="*",
@@ -109,10 +119,43 @@ def _anyone(subject: Subject) -> Iterator[Finding]:
             )
 
 
+def _only_reads_objects(row: Row, statement: Statement) -> bool:
+    """Whether it grants what a website does, of which `_read_by_anyone` judges."""
+    return row.get("type") in _BUCKET_POLICIES and set(statement.actions) == {"s3:getobject"}
+
+
 def _public_acl(subject: Subject) -> Iterator[Finding]:
     acl = text(subject.at("acl"))
-    if acl.startswith("public-") or acl == "authenticated-read":
-        yield Finding(path="acl", value=acl, message="anybody can list or read the bucket")
+    if acl in ("public-read-write", "authenticated-read"):
+        yield Finding(path="acl", value=acl, message="strangers can write to, or list, the bucket")
+
+
+def _read_by_anyone(subject: Subject) -> Iterator[Finding]:
+    if _is_website(subject):
+        return
+    for statement in statements(subject.at("policy")):
+        if statement.is_for_anyone and _only_reads_objects(subject.row, statement):
+            yield Finding(
+                path="policy",
+                value="s3:GetObject",
+                message=f"statement {statement.position} lets anybody read, and it is no website",
+            )
+    if subject.at("acl") == _PUBLIC_READ:
+        yield Finding(
+            path="acl", value=_PUBLIC_READ, message="anybody can list it, and it is no website"
+        )
+
+
+def _is_website(subject: Subject) -> bool:
+    """Whether a bucket, or the bucket that a policy or ACL is for, is a website."""
+    program, row = subject.program, subject.row
+    buckets = [row] if row.get("type") in _BUCKETS else subject.linked("bucket", *_BUCKETS)
+    name = text(subject.at("bucket"))
+    return any(inputs(each).get("website") for each in buckets) or any(
+        (name and inputs(site).get("bucket") == name)
+        or any(each in buckets for each in program.linked(site, "bucket", *_BUCKETS))
+        for site in program.of_type(BUCKET_WEBSITE, BUCKET_WEBSITE_V2)
+    )
 
 
 def _public_access_allowed(subject: Subject) -> Iterator[Finding]:
@@ -147,7 +190,8 @@ _READ_BY_ANYONE = json.dumps(
         ]
     }
 )
-_READ_BY_ACCOUNT = _READ_BY_ANYONE.replace('"*"', '"123456789012"', 1)
+_ALL_BY_ANYONE = _READ_BY_ANYONE.replace("s3:GetObject", "s3:*")
+_ALL_BY_ACCOUNT = _ALL_BY_ANYONE.replace('"*"', '"123456789012"', 1)
 _JOB = '{"image": "example", "jobRoleArn": "arn:aws:iam::123456789012:role/job"}'
 
 
@@ -233,14 +277,14 @@ RULES = (
         family="security",
         level="mandatory",
         level_because="it exposes data, images or a key",
-        sentence="A bucket, key or image repository lets nobody in whom its policy does not name.",
+        sentence="A bucket, key, queue or image repository lets in only whom its policy names.",
         why='Principal "*" without a condition is every AWS account, and for S3 everybody.',
         fix="name accounts or roles as principals, or add a condition such as aws:PrincipalOrgID",
         url="https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_elements_principal.html",
-        types=frozenset({BUCKET_POLICY, KMS_KEY, ECR_REPOSITORY_POLICY}),
+        types=_BUCKET_POLICIES | {KMS_KEY, ECR_REPOSITORY_POLICY, SQS_QUEUE, SQS_QUEUE_POLICY},
         check=_anyone,
-        good=[resource(BUCKET_POLICY, policy=_READ_BY_ACCOUNT)],
-        bad=[resource(BUCKET_POLICY, policy=_READ_BY_ANYONE)],
+        good=[resource(BUCKET_POLICY, policy=_ALL_BY_ACCOUNT)],
+        bad=[resource(BUCKET_POLICY, policy=_ALL_BY_ANYONE)],
     ),
     Rule(
         id="bucket-acl-not-public",
@@ -248,14 +292,33 @@ RULES = (
         family="security",
         level="mandatory",
         level_because="it exposes data sets and checkpoints",
-        sentence="No bucket has a public access control list.",
-        why="Everybody can read, and with public-read-write replace, what training reads.",
+        sentence="No bucket's access control list lets strangers write, or every account in.",
+        why="With public-read-write everybody can replace what training reads.",
         fix="use the ACL `private`, or none, and grant access by policies",
         url="https://docs.aws.amazon.com/AmazonS3/latest/userguide/acl-overview.html#canned-acl",
-        types=frozenset({BUCKET, BUCKET_ACL}),
+        types=_BUCKETS | _ACLS,
         check=_public_acl,
         good=[resource(BUCKET, acl="private")],
-        bad=[resource(BUCKET_ACL, bucket="data", acl="public-read")],
+        bad=[resource(BUCKET_ACL, bucket="data", acl="public-read-write")],
+    ),
+    Rule(
+        id="only-websites-are-public",
+        references=(),
+        family="security",
+        level="mandatory",
+        level_because="it exposes data sets and checkpoints",
+        sentence="Everybody can read a bucket only if it is a website.",
+        why="What training reads and writes is then anybody's, unless it was meant to be shown.",
+        fix="name who may read, or make an aws.s3.BucketWebsiteConfiguration for the bucket",
+        url="https://docs.aws.amazon.com/AmazonS3/latest/userguide/WebsiteAccessPermissionsReqd.html",
+        types=_BUCKET_POLICIES | _ACLS,
+        check=_read_by_anyone,
+        whole_program=True,
+        good=[
+            resource(BUCKET_POLICY, bucket="pages", policy=_READ_BY_ANYONE),
+            resource(BUCKET_WEBSITE, "website", bucket="pages"),
+        ],
+        bad=[resource(BUCKET_POLICY, bucket="data", policy=_READ_BY_ANYONE)],
     ),
     Rule(
         id="bucket-public-access-blocked",

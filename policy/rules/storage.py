@@ -1,9 +1,9 @@
 """FSx for Lustre: what it takes and what it refuses."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
-from fabric.rows import number, text, true
+from fabric.rows import number, text, texts, true
 from policy.examples import resource
 from policy.rule import Finding, Rule, Subject
 from policy.tokens import LUSTRE_FILE_SYSTEM
@@ -22,9 +22,12 @@ _HDD_STEPS = {12: 6000, 40: 1800}  # GiB, by MB/s for each TiB: CAPACITY_PAGE
 
 
 def _kind(subject: Subject) -> tuple[str, str] | None:
-    """Deployment and storage type with the API's defaults; None while one is unknown."""
+    """Deployment and storage type with the API's defaults; None while one is unknown.
+
+    One that is left out beside a backup is the backup's.
+    """
     given = (subject.at("deploymentType"), subject.at("storageType"))
-    if is_unknown(list(given)):
+    if is_unknown(list(given)) or (subject.at("backupId") and not all(given)):
         return None
     return text(given[0]) or "SCRATCH_1", text(given[1]) or "SSD"
 
@@ -101,12 +104,21 @@ def _efa(subject: Subject) -> Iterator[Finding]:
 
 def _import_path(subject: Subject) -> Iterator[Finding]:
     for key in ("importPath", "exportPath", "autoImportPolicy"):
-        if subject.at(key) and text(subject.at("deploymentType")) == "PERSISTENT_2":
+        given = subject.at(key)
+        is_set = given and given != "NONE"  # a policy of NONE is none
+        if is_set and text(subject.at("deploymentType")) == "PERSISTENT_2":
             yield Finding(
-                path=key,
-                value=text(subject.at(key)) or None,
-                message="PERSISTENT_2 does not take it",
+                path=key, value=text(given) or None, message="PERSISTENT_2 does not take it"
             )
+
+
+def _several_subnets(subject: Subject) -> Iterator[Finding]:
+    given = subject.at("subnetIds")
+    subnets = cast("list[object]", given) if isinstance(given, list) else []
+    if len(subnets) > 1:
+        yield Finding(
+            path="subnetIds", value=texts(subnets) or None, message="it takes one subnet, not more"
+        )
 
 
 def _lustre(**more: Any) -> dict[str, Any]:
@@ -212,5 +224,20 @@ RULES = (
         check=_import_path,
         good=[_lustre()],
         bad=[_lustre(importPath="s3://data")],
+    ),
+    Rule(
+        id="fsx-one-subnet",
+        references=("R97",),
+        family="storage",
+        level="mandatory",
+        level_because="it cannot be created",
+        sentence="An FSx for Lustre file system is in one subnet.",
+        why="Its servers are in one Availability Zone, and FSx refuses a second subnet.",
+        fix="name the subnet of the nodes that mount it",
+        url=CAPACITY_PAGE,
+        types=_ONLY_LUSTRE,
+        check=_several_subnets,
+        good=[_lustre(subnetIds="subnet-0123456789abcdef0")],
+        bad=[_lustre(subnetIds=["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"])],
     ),
 )

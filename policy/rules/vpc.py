@@ -1,6 +1,7 @@
 """Routes, endpoints and flow logs of a network for nodes."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,6 +29,7 @@ from policy.values import is_unknown
 S3_PAGE = "https://docs.aws.amazon.com/vpc/latest/privatelink/vpc-endpoints-s3.html"
 FLOW_LOG_PAGE = "https://docs.aws.amazon.com/vpc/latest/userguide/flow-logs-iam-role.html"
 _LOG_WRITER = "vpc-flow-logs.amazonaws.com"
+_BUCKET_ARN = re.compile(r"arn:aws[\w-]*:s3:")
 _EVERYWHERE = ("0.0.0.0/0", "::/0")
 
 
@@ -94,11 +96,11 @@ def _to_cloudwatch(subject: Subject) -> bool:
 
 
 def _flow_log_role(subject: Subject) -> Iterator[Finding]:
-    if not _to_cloudwatch(subject) or text(subject.at("logDestination")).startswith("arn:aws:s3:"):
+    if not _to_cloudwatch(subject) or _BUCKET_ARN.match(text(subject.at("logDestination"))):
         return
     if not subject.at("iamRoleArn"):
         yield Finding(path="iamRoleArn", value=None, message="nothing may write the log")
-    if not subject.at("logDestination"):
+    if not (subject.at("logDestination") or subject.at("logGroupName")):
         yield Finding(path="logDestination", value=None, message="no log group is named")
     for role in subject.linked("iamRoleArn", IAM_ROLE) if subject.at("iamRoleArn") else ():
         trust = inputs(role).get("assumeRolePolicy")

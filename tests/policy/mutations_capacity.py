@@ -20,6 +20,11 @@ def _job_nodes(nodes: int) -> Change:
 
 _TWO_SUBNETS = ["subnet-0000000000000000b", "subnet-0000000000000000c"]
 _ENVIRONMENT = ":ComputeEnvironment"
+_SPOT_SHARE = put(
+    "p4d-nodes",
+    "mixedInstancesPolicy",
+    {"instancesDistribution": {"onDemandPercentageAboveBaseCapacity": 50}},
+)
 
 MUTATIONS: tuple[Mutation, ...] = (
     *in_stack(
@@ -324,6 +329,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         RESERVED,
         "spot-launcher-without-reservation",
         ("a Spot node group", put("g6-nodes", "capacityType", "SPOT")),
+        ("an Auto Scaling group with a share of Spot", _SPOT_SHARE),
     ),
     *in_stack(
         "batch-p5en-odcr-group",
@@ -337,13 +343,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         RESERVED,
         "spot-efa-nodes",
         ("a Spot node group", put("g6e-nodes", "capacityType", "SPOT")),
-        (
-            "an Auto Scaling group with a share of Spot",
-            put(
-                "p4d-nodes",
-                "mixedInstancesPolicy",
-                {"instancesDistribution": {"onDemandPercentageAboveBaseCapacity": 50}},
-            ),
-        ),
+        ("an Auto Scaling group with a share of Spot", _SPOT_SHARE),
     ),
 )

@@ -182,6 +182,11 @@ MUTATIONS = (
         "by default",
         drop("Cluster", "train", "vpcConfig.publicAccessCidrs"),
     ),
+    _raw(
+        "eks-endpoint-not-open",
+        "to the world in halves",
+        _cluster("vpcConfig.publicAccessCidrs", ["0.0.0.0/1", "128.0.0.0/1"]),
+    ),
     _component(
         "eks-endpoint-not-open",
         "in a component's child",

@@ -134,6 +134,7 @@ FROM_ITSELF, TO_ITSELF = "network-efa-from-itself", "network-efa-to-itself"
 WORLD = {"cidrIpv4": "0.0.0.0/0", "referencedSecurityGroupId": None}
 SSH = {"protocol": "tcp", "fromPort": 22, "toPort": 22}
 HTTPS = {"protocol": "tcp", "fromPort": 443, "toPort": 443}
+NOTEBOOK = {"protocol": "tcp", "fromPort": 8888, "toPort": 8888}
 OTHER = ["sg-0fedcba9876543210"]
 
 _BROKEN: dict[str, list[tuple[str, str, Breaks]]] = {
@@ -316,10 +317,10 @@ _BROKEN: dict[str, list[tuple[str, str, Breaks]]] = {
     "ingress-closed-to-world": [
         (
             "dev",
-            "HTTPS",
-            rule_of_group(FROM_ITSELF, **WORLD, ipProtocol="tcp", fromPort=443, toPort=443),
+            "a notebook",
+            rule_of_group(FROM_ITSELF, **WORLD, ipProtocol="tcp", fromPort=8888, toPort=8888),
         ),
-        (EKS, "inline, over IPv6", inline("ingress", **HTTPS, ipv6CidrBlocks=["::/0"])),
+        (EKS, "inline, over IPv6", inline("ingress", **NOTEBOOK, ipv6CidrBlocks=["::/0"])),
     ],
     "all-traffic-names-no-ports": [
         ("dev", "SSH out of all traffic", rule_of_group(FROM_ITSELF, fromPort=22, toPort=22)),

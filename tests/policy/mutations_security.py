@@ -29,6 +29,10 @@ def _document(**statement: object) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": [allow]})
 
 
+def _for_anyone(action: str) -> str:
+    return json.dumps({"Statement": {**ANYONE, "Action": action}})
+
+
 def _may(action: object, **more: object) -> Break:
     """Give the role of the hosts an inline policy."""
     document = _document(Action=action, **more)
@@ -88,7 +92,7 @@ MUTATIONS = (
     _files(
         "resource-policy-not-for-anyone",
         "a bucket",
-        put("BucketPolicy", "research-data", "policy", json.dumps({"Statement": ANYONE})),
+        put("BucketPolicy", "research-data", "policy", _for_anyone("s3:PutObject")),
     ),
     _ours(
         "resource-policy-not-for-anyone",
@@ -99,8 +103,38 @@ MUTATIONS = (
             policy=json.dumps({"Statement": [{**ANYONE, "Principal": {"AWS": ["*"]}}]}),
         ),
     ),
+    _ours(
+        "resource-policy-not-for-anyone",
+        "a queue",
+        add("aws:sqs/queuePolicy:QueuePolicy", "queue", policy=_for_anyone("sqs:*")),
+    ),
     _files(
-        "bucket-acl-not-public", "to read", put("Bucket", "research-data", "acl", "public-read")
+        "resource-policy-not-for-anyone",
+        "inside a bucket of the old type",
+        add("aws:s3/bucketV2:BucketV2", "old", policy=_for_anyone("s3:*")),
+    ),
+    _files(
+        "bucket-acl-not-public",
+        "every account",
+        put("Bucket", "research-data", "acl", "authenticated-read"),
+    ),
+    _files(
+        "bucket-acl-not-public",
+        "of the old type",
+        add("aws:s3/bucketAclV2:BucketAclV2", "acl", acl="public-read-write"),
+    ),
+    _files(
+        "only-websites-are-public",
+        "a policy",
+        put("BucketPolicy", "research-data", "policy", _for_anyone("s3:GetObject")),
+    ),
+    _files(
+        "only-websites-are-public",
+        "inside a bucket",
+        put("Bucket", "research-data", "policy", _for_anyone("s3:GetObject")),
+    ),
+    _files(
+        "only-websites-are-public", "an ACL", put("Bucket", "research-data", "acl", "public-read")
     ),
     _files(
         "bucket-acl-not-public",
@@ -116,8 +150,19 @@ MUTATIONS = (
     _ours("image-tags-immutable", "left out", drop(*IMAGES, "imageTagMutability")),
     _ours("image-tags-immutable", "mutable", put(*IMAGES, "imageTagMutability", "MUTABLE")),
     _ours("iam-not-everything", "all actions", _may("*")),
+    _ours("iam-not-everything", "by an ARN", _may("*:*", Resource="arn:aws:*:*:*:*")),
     _ours(
         "iam-not-everything",
+        "a user",
+        add("aws:iam/userPolicy:UserPolicy", "all", user="ci", policy=_document(Action="*:*")),
+    ),
+    _ours(
+        "iam-not-everything",
+        "a group",
+        add("aws:iam/groupPolicy:GroupPolicy", "all", group="ci", policy=_document(Action="*")),
+    ),
+    _ours(
+        "iam-not-whole-service",
         "all but some",
         add(POLICY, "most", policy=_document(NotAction="iam:*")),
     ),
@@ -133,6 +178,17 @@ MUTATIONS = (
     _ours("role-trust-names-somebody", "every account", _trusts({"AWS": "*"})),
     _ours("compute-role-no-administrator", "attached", _attached("AdministratorAccess")),
     _ours("compute-role-no-administrator", "in the role", _managed("PowerUserAccess")),
+    _ours(
+        "compute-role-no-administrator",
+        "attached to several",
+        add(
+            "aws:iam/policyAttachment:PolicyAttachment",
+            "more",
+            {"roles": HOST},
+            roles=["batch-host-1"],
+            policyArn="arn:aws:iam::aws:policy/AdministratorAccess",
+        ),
+    ),
     _ours("compute-role-no-full-access", "attached", _attached("AmazonS3FullAccess")),
     _ours("compute-role-no-full-access", "in the role", _managed("AmazonFSxFullAccess")),
     _ours(

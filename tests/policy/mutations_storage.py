@@ -54,6 +54,16 @@ MUTATIONS = (
     _broken("fsx-import-path", "import", _data("importPath", "s3://research-data")),
     _broken("fsx-import-path", "policy", _data("autoImportPolicy", "NEW")),
     _broken(
+        "fsx-one-subnet",
+        "two",
+        _data("subnetIds", ["subnet-0123456789abcdef0", "subnet-0123456789abcdef1"]),
+    ),
+    _broken(
+        "fsx-one-subnet",
+        "the same twice",
+        _checkpoints("subnetIds", ["subnet-0123456789abcdef0"] * 2),
+    ),
+    _broken(
         "fsx-ports-open", "988 only", put("SecurityGroup", "scratch", "ingress.1.toPort", 1018)
     ),
     _broken(

@@ -203,3 +203,39 @@ def test_batch_ignores_the_spot_market_of_a_template() -> None:
         if row["type"] == LAUNCH_TEMPLATE:
             row["inputs"]["instanceMarketOptions"] = {"marketType": "spot"}
     assert not said("purchase-option-offered", *rows)
+
+
+def instance(name: str, zone: object) -> dict[str, Any]:
+    """An instance with EFA in a cluster placement group."""
+    return resource(
+        INSTANCE,
+        name,
+        links={"launchTemplate": ["nodes"], "placementGroup": ["together"]},
+        launchTemplate={"version": "1"},
+        placementGroup=UNKNOWN,
+        availabilityZone=zone,
+    )
+
+
+def test_instances_of_one_cluster_group_share_a_zone() -> None:
+    rows = [
+        resource(PLACEMENT_GROUP, "together", strategy="cluster"),
+        template(),
+        instance("first", "us-west-2a"),
+    ]
+    second = {zone: instance("second", zone) for zone in ("us-west-2a", "us-west-2b", UNKNOWN)}
+    assert said("efa-one-zone", *rows, second["us-west-2b"]) == ["availabilityZone"] * 2
+    assert not said("efa-one-zone", *rows, second["us-west-2a"], second[UNKNOWN])
+
+
+def test_an_instance_that_names_another_zone_misses_its_reservation() -> None:
+    rows = [
+        resource(CAPACITY_RESERVATION, "held", availabilityZone="us-west-2a"),
+        template(
+            links={"capacityReservationSpecification": ["held"]},
+            capacityReservationSpecification={"capacityReservationTarget": ID},
+        ),
+        resource(PLACEMENT_GROUP, "together", strategy="cluster"),
+    ]
+    assert said("reservation-zone", *rows, instance("one", "us-west-2b")) == ["availabilityZone"]
+    assert not said("reservation-zone", *rows, instance("one", "us-west-2a"))

@@ -1,6 +1,8 @@
 """EKS programs whose verdict is not obvious."""
 
 import base64
+from email.mime.multipart import MIMEMultipart
+from email.mime.text import MIMEText
 from typing import Any
 
 import pytest
@@ -104,10 +106,65 @@ def test_a_template_that_another_program_makes_is_not_judged() -> None:
     )
 
 
+def test_a_plain_group_may_leave_its_type_to_eks_but_one_with_efa_may_not() -> None:
+    disk = {"blockDeviceMappings": [{"ebs": {"volumeSize": 200}}]}
+    efa = {"networkInterfaces": [{"interfaceType": "efa"}]}
+    assert not verdict("eks-instance-type-given-once", *nodes(disk))
+    assert verdict("eks-instance-type-given-once", *nodes(disk | efa))
+    assert verdict("eks-instance-type-given-once", *nodes(disk, capacityType="CAPACITY_BLOCK"))
+
+
+def cluster(network: dict[str, Any], links: dict[str, list[str]] | None = None) -> dict[str, Any]:
+    row = resource(EKS_CLUSTER, "cluster", links=links, vpcConfig=network)
+    row["inputs"]["name"] = "train"
+    return row
+
+
+def joined(cluster_name: object = "train", **network: Any) -> list[dict[str, Any]]:
+    """A node group behind one group of the program, not the cluster's, and a cluster."""
+    links = {"launchTemplate": ["template"]}
+    if cluster_name is UNKNOWN:
+        links["clusterName"] = ["cluster"]
+    return [
+        cluster(network),
+        resource(SECURITY_GROUP, "efa"),
+        resource(
+            LAUNCH_TEMPLATE,
+            "template",
+            links={"vpcSecurityGroupIds": ["efa"]},
+            vpcSecurityGroupIds=[UNKNOWN],
+        ),
+        resource(
+            NODE_GROUP,
+            "nodes",
+            links=links,
+            launchTemplate={"id": UNKNOWN},
+            clusterName=cluster_name,
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cluster_name", "private", "guilty"),
+    [
+        (UNKNOWN, True, True),
+        ("train", True, True),
+        ("train", False, False),  # nodes join by the public endpoint
+        ("train", UNKNOWN, False),
+        ("another", True, False),
+    ],
+)
+def test_only_the_private_endpoint_of_its_own_cluster_asks_for_the_clusters_group(
+    cluster_name: object, private: object, guilty: bool
+) -> None:
+    rows = joined(cluster_name, endpointPrivateAccess=private)
+    assert bool(verdict("eks-cluster-security-group", *rows)) == guilty
+
+
 def node_group_behind_rule(*, rule_from_cluster: bool) -> list[dict[str, Any]]:
     """The layout of pulumi-eks: an own node group that the control plane's group lets in."""
     source = ["control-plane" if rule_from_cluster else "nodes-group"]
-    template, group = nodes({})
+    _, group = nodes({}, clusterName="train")
     template = resource(
         LAUNCH_TEMPLATE,
         "template",
@@ -117,8 +174,9 @@ def node_group_behind_rule(*, rule_from_cluster: bool) -> list[dict[str, Any]]:
     return [
         resource(SECURITY_GROUP, "control-plane"),
         resource(SECURITY_GROUP, "nodes-group"),
-        resource(
-            EKS_CLUSTER, "cluster", links={"vpcConfig": ["control-plane"]}, vpcConfig={"x": UNKNOWN}
+        cluster(
+            {"endpointPrivateAccess": True, "securityGroupIds": UNKNOWN},
+            links={"vpcConfig": ["control-plane"]},
         ),
         resource(
             SECURITY_GROUP_RULE,
@@ -139,15 +197,9 @@ def test_a_group_that_lets_the_control_plane_in_need_not_be_the_clusters_own() -
 
 
 def test_a_literal_group_beside_one_of_the_program_may_be_the_clusters() -> None:
-    template, group = nodes({})
-    template = resource(
-        LAUNCH_TEMPLATE,
-        "template",
-        links={"vpcSecurityGroupIds": ["efa"]},
-        vpcSecurityGroupIds=[UNKNOWN, "sg-0123456789abcdef0"],
-    )
-    cluster = resource(EKS_CLUSTER, "cluster", version="1.35")
-    rows = [cluster, resource(SECURITY_GROUP, "efa"), template, group]
+    rows = joined(endpointPrivateAccess=True)
+    assert verdict("eks-cluster-security-group", *rows)
+    rows[2]["inputs"]["vpcSecurityGroupIds"].append("sg-0123456789abcdef0")
     assert not verdict("eks-cluster-security-group", *rows)
 
 
@@ -156,6 +208,29 @@ def test_bottlerocket_takes_toml() -> None:
     bottlerocket = nodes({"userData": toml}, amiType="BOTTLEROCKET_x86_64_NVIDIA")
     assert not verdict("eks-user-data-form", *bottlerocket)
     assert verdict("eks-user-data-form", *nodes({"userData": toml}, amiType="AL2023_x86_64_NVIDIA"))
+
+
+def test_user_data_must_suit_every_group_that_launches_from_it() -> None:
+    script = base64.b64encode(b"#!/bin/sh\n").decode()
+    template, first = nodes({"userData": script}, amiType="WINDOWS_CORE_2022_x86_64")
+    second = {**first, "urn": f"{first['urn']}-2"}
+    for ami_type, guilty in (("AL2023_x86_64_STANDARD", True), ("", True), (UNKNOWN, False)):
+        second["inputs"] = {**first["inputs"], "amiType": ami_type}
+        assert bool(verdict("eks-user-data-form", template, first, second)) == guilty
+
+
+def test_a_node_config_may_stand_in_a_part_in_base64() -> None:
+    def launched(*keys: str) -> list[dict[str, Any]]:
+        config = "apiVersion: node.eks.aws/v1alpha1\n" + "".join(f"{key}: x\n" for key in keys)
+        document = MIMEMultipart()
+        document.attach(MIMEText(config, "x-node", "utf-8"))  # utf-8 is sent in base64
+        assert "node.eks.aws" not in document.as_string()
+        user_data = base64.b64encode(document.as_bytes()).decode()
+        return nodes({"userData": user_data, "imageId": "ami-0123456789abcdef0"})
+
+    complete = ("apiServerEndpoint", "certificateAuthority", "cidr")
+    assert not verdict("eks-image-joins-cluster", *launched(*complete))
+    assert verdict("eks-image-joins-cluster", *launched(*complete[:2]))
 
 
 def test_an_endpoint_that_is_not_known_yet_is_not_accused() -> None:

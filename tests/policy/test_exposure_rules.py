@@ -10,9 +10,16 @@ from policy.examples import resource
 from policy.judge import findings
 from policy.ports import keeps_out
 from policy.program import Program
-from policy.rules import identity, security, storage, vpc
+from policy.rules import fsx_access, identity, security, storage, vpc
 from policy.tokens import (
+    BUCKET,
     BUCKET_POLICY,
+    BUCKET_V2,
+    BUCKET_WEBSITE,
+    BUCKET_WEBSITE_V2,
+    DATA_REPOSITORY_ASSOCIATION,
+    FLOW_LOG,
+    IAM_POLICY,
     IAM_ROLE,
     IAM_ROLE_POLICY_ATTACHMENT,
     INTERNET_GATEWAY,
@@ -23,7 +30,11 @@ from policy.tokens import (
 )
 from policy.values import UNKNOWN
 
-RULES = {rule.id: rule for module in (identity, security, storage, vpc) for rule in module.RULES}
+RULES = {
+    rule.id: rule
+    for module in (fsx_access, identity, security, storage, vpc)
+    for rule in module.RULES
+}
 
 
 def verdict(rule_id: str, *rows: dict[str, Any]) -> list[str]:
@@ -55,6 +66,80 @@ def test_actions_match_whatever_their_case_and_brackets_are_plain_characters() -
 def test_a_denial_for_everybody_opens_nothing() -> None:
     deny = json.dumps({"Statement": {"Effect": "Deny", "Principal": "*", "Action": "s3:*"}})
     assert not verdict("resource-policy-not-for-anyone", resource(BUCKET_POLICY, policy=deny))
+
+
+@pytest.mark.parametrize("site_type", [BUCKET_WEBSITE, BUCKET_WEBSITE_V2])
+def test_everybody_may_read_a_website_and_no_more(site_type: str) -> None:
+    def guilty(action: str, *more: dict[str, Any]) -> bool:
+        public = document(Principal="*", Action=action, Resource="*")
+        policy = resource(
+            BUCKET_POLICY, "policy", links={"bucket": ["data"]}, bucket=UNKNOWN, policy=public
+        )
+        rows = [resource(BUCKET_V2, "data", bucket="data"), policy, *more]
+        rules = ("only-websites-are-public", "resource-policy-not-for-anyone")
+        return any(verdict(rule, *rows) for rule in rules)
+
+    site = resource(site_type, "site", links={"bucket": ["data"]}, bucket=UNKNOWN)
+    other = resource(site_type, "site", bucket="other")
+    assert not guilty("s3:GetObject", site)
+    assert guilty("s3:GetObject")
+    assert guilty("s3:GetObject", other)
+    for action in ("s3:PutObject", "s3:*", "s3:Get*"):
+        assert guilty(action, site)
+
+
+def test_a_website_may_have_a_public_acl_to_read() -> None:
+    website = {"indexDocument": "index.html"}
+    rules = ("only-websites-are-public", "bucket-acl-not-public")
+    for acl, guilty in (("public-read", False), ("public-read-write", True)):
+        row = resource(BUCKET, acl=acl, website=website)
+        assert any(verdict(rule, row) for rule in rules) == guilty
+
+
+def test_a_permissions_boundary_and_a_condition_limit_what_is_allowed() -> None:
+    everything = resource(IAM_POLICY, "policy", policy=document(Action="*", Resource="*"))
+    bounded = resource(
+        IAM_ROLE, links={"permissionsBoundary": ["policy"]}, permissionsBoundary=UNKNOWN
+    )
+    assert verdict("iam-not-everything", everything)
+    assert not verdict("iam-not-everything", everything, bounded)
+    with_mfa = {"Bool": {"aws:MultiFactorAuthPresent": "true"}}
+    conditional = document(Action="*", Resource="*", Condition=with_mfa)
+    assert not verdict("iam-not-everything", resource(IAM_POLICY, policy=conditional))
+
+
+@pytest.mark.parametrize(
+    "destination",
+    [
+        {"logGroupName": "flow", "iamRoleArn": "arn:aws:iam::123456789012:role/flow"},
+        {"logDestination": "arn:aws-us-gov:s3:::logs"},
+        {"logDestination": "arn:aws-cn:s3:::logs/vpc"},
+    ],
+)
+def test_a_flow_log_may_name_its_group_or_a_bucket_of_any_partition(
+    destination: dict[str, Any],
+) -> None:
+    assert not verdict("flow-log-has-role", resource(FLOW_LOG, **destination))
+
+
+def test_an_import_policy_of_none_is_none() -> None:
+    def file_system(policy: str) -> list[dict[str, Any]]:
+        settings: dict[str, Any] = {"deploymentType": "PERSISTENT_2", "autoImportPolicy": policy}
+        association = resource(
+            DATA_REPOSITORY_ASSOCIATION, links={"fileSystemId": ["data"]}, fileSystemId=UNKNOWN
+        )
+        return [resource(LUSTRE_FILE_SYSTEM, "data", **settings), association]
+
+    for rule in ("fsx-import-path", "fsx-data-repository"):
+        assert not verdict(rule, *file_system("NONE"))
+        assert verdict(rule, *file_system("NEW"))
+
+
+def test_what_a_backup_says_of_a_file_system_is_not_known() -> None:
+    settings: dict[str, Any] = {"perUnitStorageThroughput": 250, "storageCapacity": 4800}
+    assert verdict("fsx-throughput", resource(LUSTRE_FILE_SYSTEM, **settings))
+    restored = resource(LUSTRE_FILE_SYSTEM, **settings, backupId="backup-0123456789abcdef0")
+    assert not verdict("fsx-throughput", restored)
 
 
 def test_an_administrator_that_no_job_can_become_is_not_judged() -> None:

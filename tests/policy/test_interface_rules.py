@@ -346,7 +346,7 @@ def test_a_range_over_an_administration_port_is_mandatory(rule: dict[str, Any]) 
 @pytest.mark.parametrize("block", ["0.0.0.0/0", "10.1.2.3/0", "128.0.0.0/1", "::/0", "0:0::/0"])
 def test_the_internet_has_many_names(block: str) -> None:
     key = "cidrIpv6" if ":" in block else "cidrIpv4"
-    rule = {"ipProtocol": "tcp", "fromPort": 443, "toPort": 443, key: block}
+    rule = {"ipProtocol": "tcp", "fromPort": 8888, "toPort": 8888, key: block}
     assert opened(**rule) == ["ingress-closed-to-world"]
 
 
@@ -356,4 +356,9 @@ def test_ping_and_path_mtu_messages_may_come_from_anywhere() -> None:
 
 def test_a_port_that_the_configuration_calls_public_may_be_open() -> None:
     rule = RULES["ingress-closed-to-world"]
-    assert found(list(rule.bad), rule.id, publicPorts=[443]) == []  # pyright: ignore[reportArgumentType]
+    assert found(list(rule.bad), rule.id, publicPorts=[8888]) == []  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("port", [80, 443])
+def test_a_website_may_be_open_to_all(port: int) -> None:
+    assert opened(cidrIpv4="0.0.0.0/0", ipProtocol="tcp", fromPort=port, toPort=port) == []

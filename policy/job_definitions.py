@@ -131,6 +131,12 @@ def instance_types(definition: Row) -> set[str]:
     return {name for each in node_ranges(definition) for name in each.instance_types}
 
 
+def is_for_fargate(definition: Row) -> bool:
+    """Whether jobs of a definition run on Fargate alone; without any word they run on EC2."""
+    platforms = texts(inputs(definition).get("platformCapabilities"))
+    return {each.upper() for each in platforms} == {"FARGATE"}
+
+
 def containers(definition: Row) -> Iterator[Container]:
     """Every container that the definition runs on ECS."""
     single = properties(definition, "containerProperties")

@@ -1,9 +1,10 @@
 """Compute environments of AWS Batch: whether multi-node jobs can run on them at all."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
-from fabric.rows import Row, inputs, number, text, texts, true
+from fabric.rows import Row, inputs, mappings, number, text, texts, true
 from policy.batch import (
     compute_resources,
     has_efa,
@@ -14,10 +15,13 @@ from policy.batch import (
 )
 from policy.batch_examples import environment, multi_node_job, with_template
 from policy.examples import interface, resource
+from policy.job_definitions import is_for_fargate
 from policy.program import Program
 from policy.rule import Finding, Rule, Subject
 from policy.tokens import (
     BATCH_ENVIRONMENT,
+    BATCH_JOB_DEFINITION,
+    BATCH_JOB_QUEUE,
     INTERNET_GATEWAY,
     LAUNCH_TEMPLATE,
     ROUTE,
@@ -32,6 +36,7 @@ MULTI_NODE_PAGE = "https://docs.aws.amazon.com/batch/latest/userguide/mnp-ce.htm
 COMPUTE_RESOURCE_PAGE = (
     "https://docs.aws.amazon.com/batch/latest/APIReference/API_ComputeResource.html"
 )
+_ORDERS = "computeEnvironmentOrders"
 _TEMPLATE_GROUPS = ("networkInterfaces", "securityGroupNames", "vpcSecurityGroupIds")
 
 
@@ -39,11 +44,11 @@ def _on_demand(subject: Subject) -> Iterator[Finding]:
     own = kind(subject.row)
     if own in ("EC2", ""):
         return
-    others = subject.program.of_type(BATCH_ENVIRONMENT)
-    wanted = any(multi_node_definitions(subject.program)) and not any(
-        kind(each) in ("EC2", "") for each in others
-    )
-    if wanted or has_efa(subject.row, subject.program):
+    program = subject.program
+    if not any(multi_node_definitions(program)):
+        return
+    stranding = program.once(_stranding_environments, partial(_stranding_environments, program))
+    if text(subject.row.get("urn")) in stranding or has_efa(subject.row, program):
         yield Finding(
             path="type" if own == "UNMANAGED" else "computeResources.type",
             value=own,
@@ -51,13 +56,33 @@ def _on_demand(subject: Subject) -> Iterator[Finding]:
         )
 
 
+def _stranding_environments(program: Program) -> set[str]:
+    """URNs of the environments behind the queues, if no queue has a place for multi-node jobs.
+
+    A queue on Fargate does not count in a program that has jobs for Fargate.
+    """
+    serves_fargate = any(map(is_for_fargate, program.of_type(BATCH_JOB_DEFINITION)))
+    found: set[str] = set()
+    for queue in program.of_type(BATCH_JOB_QUEUE):
+        reached = program.linked(queue, _ORDERS, BATCH_ENVIRONMENT)
+        kinds = {kind(each) for each in reached}
+        some_hidden = len(reached) < len(mappings(inputs(queue).get(_ORDERS)))
+        if some_hidden or kinds & {"EC2", ""}:
+            return set()
+        if not (serves_fargate and all(each.startswith("FARGATE") for each in kinds)):
+            found.update(text(each.get("urn")) for each in reached)
+    return found
+
+
 def _one_instance_type(subject: Subject) -> Iterator[Finding]:
     names = compute_resources(subject.row).get("instanceTypes")
     if kind(subject.row) not in ("EC2", "SPOT") or is_unknown(names):
         return
     listed = texts(names)
-    concrete = len(listed) == 1 and "." in listed[0]
-    if not concrete and serves_multi_node(subject.row, subject.program):
+    sized = all("." in each for each in listed)
+    if sized and (len(listed) == 1 or not any(multi_node_definitions(subject.program))):
+        return
+    if serves_multi_node(subject.row, subject.program):
         yield Finding(
             path="computeResources.instanceTypes",
             value=listed,
@@ -183,8 +208,8 @@ RULES = (
         types=frozenset({BATCH_ENVIRONMENT}),
         check=_on_demand,
         whole_program=True,
-        good=[_EFA_TEMPLATE, with_template()],
-        bad=[_EFA_TEMPLATE, with_template(type="SPOT")],
+        good=[multi_node_job(), _EFA_TEMPLATE, with_template()],
+        bad=[multi_node_job(), _EFA_TEMPLATE, with_template(type="SPOT")],
     ),
     Rule(
         id="batch-one-instance-type",
@@ -239,11 +264,12 @@ RULES = (
         level="mandatory",
         level_because="Batch refuses the environment",
         sentence="Security groups are in the environment or in the template's interfaces, in one.",
+        # the answer is quoted from https://github.com/aws/aws-cdk/issues/21577
         why="With both, Batch answers 400 `Either compute environment Security Groups or Network "
         "Interfaces in Launch template are exclusively allowed`; with neither it has none to use.",
         fix="put securityGroups into each network interface of the template, and none here; "
         "without interfaces set securityGroupIds",
-        url="https://github.com/aws/aws-cdk/issues/21577",
+        url=COMPUTE_RESOURCE_PAGE,
         types=frozenset({BATCH_ENVIRONMENT}),
         check=_security_groups,
         whole_program=True,

@@ -23,14 +23,19 @@ _RESERVED = re.compile(rb"^[^#\n]*\b(ECS_CLUSTER|ECS_INSTANCE_ATTRIBUTES)\s*=", 
 
 
 def _version(subject: Subject) -> Iterator[Finding]:
-    template = mapping(subject.at("computeResources.launchTemplate"))
-    version = template.get("version")
-    if template and (version is None or version in ("", "$Latest", "$Default")):
-        yield Finding(
-            path="computeResources.launchTemplate.version",
-            value=version or None,
-            message="Batch reads it once, and a new version of the template changes nothing",
-        )
+    path = "computeResources.launchTemplate"
+    template = mapping(subject.at(path))
+    named = [(path, template)]
+    for index, override in enumerate(mappings(template.get("overrides"))):
+        named.append((f"{path}.overrides[{index}]", override))
+    for where, one in named:
+        version = one.get("version")
+        if one and (version is None or version in ("", "$Latest", "$Default")):
+            yield Finding(
+                path=f"{where}.version",
+                value=version or None,
+                message="Batch reads it once, and a new version of the template changes nothing",
+            )
 
 
 def _encoded_user_data(subject: Subject) -> str:
@@ -140,7 +145,7 @@ RULES = (
         family="batch",
         level="mandatory",
         level_because="updates never arrive",
-        sentence="A compute environment names its launch template's version by number.",
+        sentence="A compute environment names its launch templates' versions by number.",
         why="Batch resolves $Latest and $Default when it makes the environment, and at no change "
         "of the template afterwards; no version means $Default.",
         fix="set version to the template's latestVersion",

@@ -3,14 +3,14 @@
 import math
 import re
 from collections.abc import Iterator, Mapping
-from itertools import islice
+from itertools import filterfalse, islice
 from typing import Any
 
 from fabric.rows import Row, inputs, mapping, name, number, text, true
 from policy.batch import compute_resources, kind
 from policy.batch_examples import environment, multi_node_job
 from policy.examples import resource
-from policy.job_definitions import instance_types
+from policy.job_definitions import instance_types, is_for_fargate
 from policy.nodes import launched_types
 from policy.program import Program
 from policy.rule import Finding, Rule, Subject
@@ -81,9 +81,12 @@ def _longest_job(environment: Row, program: Program) -> float:
 
 
 def _longest_by_type(program: Program) -> dict[str, float]:
-    """The longest timeout in seconds by instance type; jobs that name none are under no name."""
+    """The longest timeout in seconds by instance type; jobs that name none are under no name.
+
+    Jobs on Fargate never run on the nodes that an update replaces.
+    """
     longest: dict[str, float] = {}
-    for definition in program.of_type(BATCH_JOB_DEFINITION):
+    for definition in filterfalse(is_for_fargate, program.of_type(BATCH_JOB_DEFINITION)):
         timeout = mapping(inputs(definition).get("timeout")).get("attemptDurationSeconds")
         for type_ in instance_types(definition) or {""}:
             longest[type_] = max(longest.get(type_, 0.0), number(timeout) or 0.0)

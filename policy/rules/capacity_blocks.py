@@ -28,7 +28,7 @@ SCALING_PAGE = (
 MARKET_TYPE = "instanceMarketOptions.marketType"
 BLOCK = "capacity-block"
 
-_FLOATING = ("$Latest", "$Default")
+_FLOATING = ("$Latest", "$Default")  # to an Auto Scaling group, no version is $Default
 
 
 def _has_target(subject: Subject) -> Iterator[Finding]:
@@ -98,8 +98,10 @@ def _scaled(subject: Subject) -> Iterator[Finding]:
         if isinstance(pool, Mapping):  # an empty one is a pool, too
             value = known(cast("object", pool))
             yield Finding(path=path, value=value, message="a warm pool of a Capacity Block")
-    version = subject.at(f"{fleet.template_path}.version")
-    if version in _FLOATING:
+    template = mapping(subject.at(fleet.template_path))
+    version = template.get("version") or None
+    unsaid = bool(template) and version is None and fleet.kind == AUTO_SCALING_GROUP
+    if version in _FLOATING or unsaid:
         yield Finding(
             path=f"{fleet.template_path}.version",
             value=version,

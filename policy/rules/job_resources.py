@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from fabric.catalogue import InstanceType
@@ -12,11 +13,11 @@ from fabric.containers import (
     vcpu_request,
 )
 from fabric.rows import Row, inputs, mapping, mappings, number, text
-from policy.batch import compute_resources, launch_template
+from policy.batch import compute_resources, is_multi_node, kind, launch_template
 from policy.batch_examples import multi_node_job, single_node_job, with_template
 from policy.examples import resource
 from policy.job_definitions import Container, containers
-from policy.nodes import interfaces, launched_types
+from policy.nodes import interfaces, known_types, launched_types
 from policy.program import Program
 from policy.rule import Finding, Option, Rule, Subject
 from policy.tokens import BATCH_ENVIRONMENT, BATCH_JOB_DEFINITION, LAUNCH_TEMPLATE
@@ -37,8 +38,30 @@ def _whole_nodes(subject: Subject) -> Iterator[tuple[Container, InstanceType]]:
             yield each, each.facts
 
 
+def _efa_nodes(subject: Subject) -> Iterator[tuple[Container, InstanceType]]:
+    """The containers of jobs on one node that open EFA devices, where the node's type is certain.
+
+    Those that ask for a part of the GPUs share the node, and may share its EFA devices, too.
+    """
+    facts = subject.program.once(_only_type, partial(_only_type, subject.program))
+    if facts is None or is_multi_node(subject.row):
+        return
+    for each in containers(subject.row):
+        _, gpus = each.requirement("GPU")
+        if each.uverbs and (gpus is None or gpus >= facts.nvidia_gpus):
+            yield each, facts
+
+
+def _only_type(program: Program) -> InstanceType | None:
+    """The instance type of every node that the program's environments launch, if there is one."""
+    environments = program.of_type(BATCH_ENVIRONMENT)
+    nodes = [each for each in environments if not kind(each).startswith("FARGATE")]
+    names = {name for each in nodes for name in launched_types(each) or [""]}
+    return next(iter(known_types(names)), None) if len(names) == 1 else None
+
+
 def _efa_devices(subject: Subject) -> Iterator[Finding]:
-    for each, facts in _whole_nodes(subject):
+    for each, facts in chain(_whole_nodes(subject), _efa_nodes(subject)):
         counts = subject.program.once(
             (_efa_counts, facts.name), partial(_efa_counts, facts, subject.program)
         )
@@ -102,8 +125,8 @@ def _fits(subject: Subject) -> Iterator[Finding]:
             continue
         # the kernel keeps some memory, so that a node never has all of it to give
         most = {"VCPU": facts.vcpus, "MEMORY": facts.memory_mib - 1, "GPU": facts.nvidia_gpus}
-        for kind, limit in most.items():
-            yield from _at_most(each, kind, limit, facts.name)
+        for what, limit in most.items():
+            yield from _at_most(each, what, limit, facts.name)
 
 
 def _at_most(container: Container, kind: str, limit: int, where: str) -> Iterator[Finding]:
@@ -219,7 +242,7 @@ RULES = (
         family="jobs",
         level="mandatory",
         level_because="bandwidth is lost without any error",
-        sentence="A multi-node job opens every EFA device of its nodes.",
+        sentence="A multi-node job, and any other that uses EFA, opens every EFA device of a node.",
         why="EFA devices that are not mapped are not used: the job runs, slower, or over TCP.",
         fix="map /dev/infiniband/uverbs0 up to the number of the node's EFA interfaces less one, "
         "with READ, WRITE and MKNOD",

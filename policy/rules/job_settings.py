@@ -29,7 +29,11 @@ _SECRET_NAME = re.compile(
 )
 # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html#identifiers-prefixes
 _ACCESS_KEY = re.compile(r"\b(AKIA|ASIA)[A-Z0-9]{16}\b")
-_NOT_A_SECRET = re.compile(r"arn:.*|/.*|[\d.]*|true|false", re.IGNORECASE)
+_NOT_A_SECRET = re.compile(r"arn:.*|/.*|[\d.]*|true|false|Ref::\w+|\$\{?\w+\}?", re.IGNORECASE)
+_PLACEHOLDER = re.compile(
+    r"<.*>|x{3,}|\*+|your[-_ ].*|(change|replace)[-_ ]?me|placeholder|dummy|todo|none|null",
+    re.IGNORECASE,
+)
 
 
 def _socket_interface(subject: Subject) -> Iterator[Finding]:
@@ -87,8 +91,8 @@ def _unexpanded(subject: Subject) -> Iterator[Finding]:
 
 def _secrets(subject: Subject) -> Iterator[Finding]:
     for path, name, value in _environment(subject):
-        named = _SECRET_NAME.fullmatch(name) and not _NOT_A_SECRET.fullmatch(value)
-        if named or _ACCESS_KEY.search(value):
+        harmless = _NOT_A_SECRET.fullmatch(value) or _PLACEHOLDER.fullmatch(value)
+        if (_SECRET_NAME.fullmatch(name) and not harmless) or _ACCESS_KEY.search(value):
             yield Finding(
                 path=path, value=name, message="whoever may describe the definition can read it"
             )

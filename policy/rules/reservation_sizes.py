@@ -10,12 +10,21 @@ from policy.examples import resource
 from policy.fleets import LAUNCHERS, Fleet, at, fleet_of, fleets, known
 from policy.program import Program
 from policy.rule import Finding, Rule, Subject
-from policy.tokens import BATCH_ENVIRONMENT, BATCH_JOB_DEFINITION, CAPACITY_RESERVATION
+from policy.tokens import (
+    AUTO_SCALING_GROUP,
+    BATCH_ENVIRONMENT,
+    BATCH_JOB_DEFINITION,
+    CAPACITY_RESERVATION,
+    NODE_GROUP,
+)
 
 USE_PAGE = "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-using.html"
 BILLING_PAGE = (
     "https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/capacity-reservations-pricing-billing.html"
 )
+
+# Batch chooses desiredVcpus by its jobs, so that what a program says of it lasts no longer.
+_DESIRED = {AUTO_SCALING_GROUP: "desiredCapacity", NODE_GROUP: "scalingConfig.desiredSize"}
 
 
 def _place_for_running(subject: Subject) -> Iterator[Finding]:
@@ -30,11 +39,20 @@ def _places(subject: Subject, *, at_most: bool) -> Iterator[Finding]:
     fleet = fleet_of(subject.row, subject.program)
     if fleet is None:
         return
-    wanted, held = fleet.most if at_most else fleet.fewest, _confined_places(fleet)
+    wanted, held = fleet.most if at_most else _running(fleet), _confined_places(fleet)
     if wanted and held is not None and wanted[1] > held:
         path, nodes = wanted
         message = f"{nodes} nodes in {held} reserved places, and nodes start nowhere else"
         yield Finding(path=path, value=known(at(subject.row, path)), message=message)
+
+
+def _running(fleet: Fleet) -> tuple[str, int] | None:
+    """The input that keeps the most nodes running, a minimum or a wish, and how many."""
+    path = _DESIRED.get(fleet.kind, "")
+    desired, fewest = number(at(fleet.row, path)), fleet.fewest
+    if desired is None or (fewest and fewest[1] >= desired):
+        return fewest
+    return path, int(desired)
 
 
 def _place_for_job(subject: Subject) -> Iterator[Finding]:
@@ -138,7 +156,7 @@ RULES = (
         level_because="the launcher never becomes healthy",
         sentence="A launcher keeps no more nodes running than its reservation has places.",
         why="Nodes without a place fail with ReservationCapacityExceeded, again and again.",
-        fix="raise instanceCount of the reservation, or lower the minimum size",
+        fix="raise instanceCount of the reservation, or lower the minimum and the desired size",
         url=USE_PAGE,
         types=LAUNCHERS,
         check=_place_for_running,

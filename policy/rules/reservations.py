@@ -212,8 +212,7 @@ RULES = (
         family="capacity",
         level="mandatory",
         level_because="the launch is rejected",
-        sentence="Beside a reservation target stands no preference other than "
-        "capacity-reservations-only.",
+        sentence="A launch that targets a reservation does not prefer open ones, or none.",
         why="The preferences open and none are choices for launches without a target.",
         fix=f"set capacityReservationPreference to {ONLY}",
         url=PREFERENCE_PAGE,

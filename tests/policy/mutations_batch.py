@@ -199,6 +199,19 @@ WAYS: tuple[tuple[str, str, str, Breaks], ...] = (
     (
         "batch-template-version",
         RAW,
+        "$Latest for some types",
+        resources(
+            "trainer",
+            launchTemplate={
+                "launchTemplateId": "lt-1",
+                "version": "1",
+                "overrides": [{"launchTemplateId": "lt-2", "version": "$Latest"}],
+            },
+        ),
+    ),
+    (
+        "batch-template-version",
+        RAW,
         "none",
         resources("trainer", launchTemplate={"launchTemplateId": "lt-1", "version": ""}),
     ),

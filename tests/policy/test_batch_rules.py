@@ -17,7 +17,12 @@ from policy.rules import (
     batch_templates,
     batch_updates,
 )
-from policy.tokens import BATCH_ENVIRONMENT, BATCH_JOB_QUEUE, LAUNCH_TEMPLATE
+from policy.tokens import (
+    BATCH_ENVIRONMENT,
+    BATCH_JOB_DEFINITION,
+    BATCH_JOB_QUEUE,
+    LAUNCH_TEMPLATE,
+)
 from policy.values import UNKNOWN
 
 RULES = {
@@ -53,15 +58,59 @@ def with_user_data(text: str) -> Row:
 
 
 EFA = template(networkInterfaces=[interface(0, 0, "efa")])
+ON_FARGATE = resource(
+    BATCH_JOB_DEFINITION,
+    "small-job",
+    type="container",
+    platformCapabilities=["FARGATE"],
+    timeout={"attemptDurationSeconds": 86400},
+)
 SPOT = environment("spot", type="SPOT", instanceTypes=["c7i.large", "m7i.large"])
+
+
+def queue(*environments: str, name: str = "queue") -> Row:
+    """A queue that leads to these environments of the program."""
+    key = "computeEnvironmentOrders"
+    orders = [
+        {"order": place, "computeEnvironment": UNKNOWN} for place, _ in enumerate(environments)
+    ]
+    return resource(BATCH_JOB_QUEUE, name, links={key: list(environments)}, **{key: orders})
 
 
 def test_spot_beside_on_demand_nodes_is_for_other_jobs() -> None:
     assert not found("batch-multi-node-on-demand", multi_node_job(), environment(), SPOT)
 
 
-def test_spot_alone_cannot_run_the_programs_multi_node_job() -> None:
-    assert found("batch-multi-node-on-demand", multi_node_job(), SPOT)
+def test_spot_behind_every_queue_cannot_run_the_programs_multi_node_job() -> None:
+    rows = [multi_node_job(), SPOT, queue("spot")]
+    assert found("batch-multi-node-on-demand", *rows)
+    assert not found("batch-multi-node-on-demand", *rows, environment(), queue("environment"))
+
+
+def test_a_multi_node_job_may_be_for_a_queue_that_is_out_of_sight() -> None:
+    elsewhere = resource(
+        BATCH_JOB_QUEUE, "other", computeEnvironmentOrders=[{"computeEnvironment": "arn:aws:batch"}]
+    )
+    assert not found("batch-multi-node-on-demand", multi_node_job(), SPOT)
+    assert not found("batch-multi-node-on-demand", multi_node_job(), SPOT, queue("spot"), elsewhere)
+
+
+def test_a_queue_on_fargate_is_for_the_programs_jobs_on_fargate() -> None:
+    rows = [multi_node_job(), environment("small", type="FARGATE"), queue("small")]
+    assert found("batch-multi-node-on-demand", *rows)
+    assert not found("batch-multi-node-on-demand", *rows, ON_FARGATE)
+
+
+def test_efa_on_spot_is_fine_for_jobs_on_one_node() -> None:
+    rows = [EFA, with_template(type="SPOT")]
+    assert not found("batch-multi-node-on-demand", *rows)
+    assert found("batch-multi-node-on-demand", *rows, multi_node_job())
+
+
+def test_efa_nodes_of_two_types_are_fine_for_jobs_on_one_node() -> None:
+    rows = [EFA, with_template(instanceTypes=["c5n.18xlarge", "c5n.metal"])]
+    assert not found("batch-one-instance-type", *rows)
+    assert found("batch-one-instance-type", *rows, multi_node_job())
 
 
 def test_several_types_are_fine_for_jobs_on_one_node() -> None:
@@ -96,6 +145,15 @@ def test_unknown_security_groups_in_a_list_are_there() -> None:
 def test_a_version_that_moves_is_found(version: str | None) -> None:
     named = {"launchTemplateId": "lt-0123456789abcdef0", "version": version}
     assert found("batch-template-version", environment(launchTemplate=named))
+
+
+def test_an_override_of_the_template_has_a_version_by_number_too() -> None:
+    own = {"launchTemplateId": "lt-0123456789abcdef0", "version": "1"}
+    moving = environment(launchTemplate={**own, "overrides": [own, {**own, "version": "$Latest"}]})
+    assert found("batch-template-version", moving)
+    assert not found(
+        "batch-template-version", environment(launchTemplate=own | {"overrides": [own]})
+    )
 
 
 @pytest.mark.parametrize("version", ["7", 7, UNKNOWN])
@@ -174,6 +232,10 @@ def test_an_update_waits_at_least_as_long_as_a_job(job: int, waits: int, speaks:
 
 def test_no_update_waits_longer_than_batch_lets_it() -> None:
     assert not found("batch-jobs-outlive-updates", lasting(20000), waiting(7200))
+
+
+def test_a_job_on_fargate_outlives_any_update() -> None:
+    assert not found("batch-jobs-outlive-updates", ON_FARGATE, waiting(30))
 
 
 def test_a_job_for_other_nodes_does_not_count() -> None:

@@ -1,6 +1,8 @@
-"""What the rules on cost count, and what they leave alone."""
+"""What the rules on cost and on what is paid for in advance count, and what they leave alone."""
 
 from typing import Any
+
+import pytest
 
 from policy.catalogue import RULES
 from policy.example_programs import reserved_nodes
@@ -8,7 +10,14 @@ from policy.examples import resource
 from policy.judge import findings
 from policy.program import Program
 from policy.rule import Finding
-from policy.tokens import BATCH_ENVIRONMENT, LAUNCH_TEMPLATE, LOG_GROUP, NAT_GATEWAY
+from policy.tokens import (
+    AUTO_SCALING_GROUP,
+    BATCH_ENVIRONMENT,
+    LAUNCH_TEMPLATE,
+    LOG_GROUP,
+    NAT_GATEWAY,
+    NODE_GROUP,
+)
 from policy.values import UNKNOWN
 
 BY_ID = {rule.id: rule for rule in RULES}
@@ -70,6 +79,42 @@ def test_nodes_of_a_reservation_that_is_still_unknown_are_not_accused() -> None:
         if row["type"] == LAUNCH_TEMPLATE:
             row["inputs"]["capacityReservationSpecification"] = UNKNOWN
     assert not found("no-idle-accelerators", *rows)
+
+
+@pytest.mark.parametrize(("wanted", "paths"), [(4, []), (5, ["scalingConfig.desiredSize"])])
+def test_nodes_that_are_only_wished_for_need_a_place(wanted: int, paths: list[str]) -> None:
+    *rows, _ = reserved_nodes()
+    group = resource(
+        NODE_GROUP,
+        links={"launchTemplate": ["nodes"]},
+        launchTemplate={"id": "lt-0123456789abcdef0", "version": "1"},
+        instanceTypes=["p4d.24xlarge"],
+        scalingConfig={"minSize": 0, "desiredSize": wanted, "maxSize": 8},
+    )
+    assert [one.path for one in found("reservation-holds-running-nodes", *rows, group)] == paths
+
+
+@pytest.mark.parametrize(
+    ("template", "market", "speaks"),
+    [
+        ({"version": "1"}, "capacity-block", False),
+        ({"version": UNKNOWN}, "capacity-block", False),
+        ({}, "capacity-block", True),
+        ({}, "spot", False),
+    ],
+)
+def test_a_group_on_a_capacity_block_that_names_no_template_version_takes_the_default(
+    template: dict[str, Any], market: str, speaks: bool
+) -> None:
+    rows = [
+        resource(LAUNCH_TEMPLATE, "nodes", instanceMarketOptions={"marketType": market}),
+        resource(
+            AUTO_SCALING_GROUP,
+            links={"launchTemplate": ["nodes"]},
+            launchTemplate={"id": "lt-0123456789abcdef0", **template},
+        ),
+    ]
+    assert bool(found("capacity-block-scaling", *rows)) == speaks
 
 
 def test_a_nat_gateway_is_left_alone_where_nodes_may_be_anywhere() -> None:

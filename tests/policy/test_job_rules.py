@@ -112,6 +112,33 @@ def test_a_device_under_another_path_is_not_found_by_libfabric() -> None:
     assert found("job-efa-devices", one)
 
 
+def one_node(mapped: int, gpus: int = 8) -> Row:
+    devices = [{"hostPath": f"/dev/infiniband/uverbs{index}"} for index in range(mapped)]
+    asked = [{"type": "GPU", "value": str(gpus)}]
+    return single_node_job(linuxParameters={"devices": devices}, resourceRequirements=asked)
+
+
+FOUR_CARDS = [
+    resource(LAUNCH_TEMPLATE, "template", networkInterfaces=[interface(n, 0) for n in range(4)]),
+    with_template(),
+]
+
+
+@pytest.mark.parametrize(("mapped", "speaks"), [(0, False), (1, True), (3, True), (4, False)])
+def test_a_job_on_one_whole_node_opens_no_efa_device_or_all(mapped: int, speaks: bool) -> None:
+    assert bool(found("job-efa-devices", *FOUR_CARDS, one_node(mapped))) == speaks
+
+
+def test_a_job_on_one_node_of_which_it_takes_a_part_may_open_some_efa_devices() -> None:
+    assert not found("job-efa-devices", *FOUR_CARDS, one_node(1, gpus=2))
+
+
+@pytest.mark.parametrize("type_", ["p5.48xlarge", "p4d", UNKNOWN])
+def test_a_job_on_one_node_may_run_on_any_of_several_types(type_: object) -> None:
+    other = environment("other", instanceTypes=[type_])
+    assert not found("job-efa-devices", *FOUR_CARDS, other, one_node(1))
+
+
 MEMORY = find_instance_type("p4d.24xlarge").memory_mib
 
 
@@ -149,6 +176,10 @@ def test_an_interface_that_may_be_the_agents_is_found(value: str) -> None:
         ("DB_SECRET", "arn:aws:secretsmanager:us-east-1:123456789012:secret:db"),
         ("HF_TOKEN", ""),
         ("CHECKPOINT", "/fsx/token"),
+        ("HF_TOKEN", "Ref::token"),
+        ("HF_TOKEN", "<your token>"),
+        ("DB_PASSWORD", "change-me"),
+        ("WANDB_API_KEY", "${WANDB_API_KEY}"),
     ],
 )
 def test_what_only_sounds_like_a_secret_is_fine(name: str, value: str) -> None:

@@ -19,6 +19,14 @@ def inputs(row: Row) -> Mapping[str, Any]:
     return mapping(row.get("inputs"))
 
 
+def at(row: Row, path: str) -> Any:
+    """The input at a path such as `scalingConfig.maxSize`, or None; not through lists."""
+    value: Any = inputs(row)
+    for key in path.split("."):
+        value = mapping(value).get(key)
+    return value
+
+
 def name(row: Row) -> str:
     """The resource name of a row, else the last part of its URN."""
     return text(row.get("name")) or text(row.get("urn")).rpartition("::")[2]

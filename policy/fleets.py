@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from fabric.catalogue import InstanceType
-from fabric.rows import Row, inputs, mapping, mappings, number, text, texts
+from fabric.rows import Row, at, inputs, mapping, mappings, number, text, texts
 from policy.nodes import interfaces, known_types
 from policy.program import Program
 from policy.reservations import Target, target_of
@@ -259,14 +259,6 @@ def fleets(program: Program) -> Iterator[Fleet]:
         fleet = fleet_of(row, program)
         if fleet is not None:
             yield fleet
-
-
-def at(row: Row, path: str) -> Any:
-    """The input of a row at a path such as `scalingConfig.maxSize`, or None; not through lists."""
-    value: Any = inputs(row)
-    for key in path.split("."):
-        value = mapping(value).get(key)
-    return value
 
 
 def known(value: object) -> object:

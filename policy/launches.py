@@ -3,7 +3,7 @@
 from typing import cast
 
 from fabric.catalogue import InstanceType
-from fabric.rows import Row, inputs, mapping, text
+from fabric.rows import Row, at, text
 from policy.fleets import LAUNCHERS, SUBNET_PATHS, Fleet, fleet_of
 from policy.nodes import Interface, interfaces, known_types
 from policy.program import Program
@@ -22,9 +22,7 @@ def subnets(launcher: Row, program: Program) -> list[Row]:
 
 def names_other_subnets(launcher: Row, program: Program) -> bool:
     """Whether it may name subnets that are not resources of this program."""
-    value: object = inputs(launcher)
-    for key in subnets_path(launcher).split("."):
-        value = mapping(value).get(key)
+    value: object = at(launcher, subnets_path(launcher))
     if not isinstance(value, list):
         return True
     return len(cast("list[object]", value)) > len(subnets(launcher, program))

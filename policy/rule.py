@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from fabric.rows import Row, inputs, mapping
+from fabric.rows import Row, at, inputs
 from policy.program import Program
 
 Level = Literal["mandatory", "advisory"]
@@ -56,10 +56,7 @@ class Subject:
 
     def at(self, path: str) -> Any:
         """The input at a path such as `computeResources.maxVcpus`, or None; not through lists."""
-        value: Any = self.inputs
-        for key in path.split("."):
-            value = mapping(value).get(key)
-        return value
+        return at(self.row, path)
 
     def linked(self, key: str, *types: str) -> list[Row]:
         """The resources of these types from which one input of this resource comes."""

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from fabric.rows import mapping, text
+from fabric.rows import at, mapping, text
 from policy.examples import resource
-from policy.fleets import LAUNCHERS, at, fleet_of, known
+from policy.fleets import LAUNCHERS, fleet_of, known
 from policy.reservations import SPECIFICATION, TARGET, target_of
 from policy.rule import Finding, Rule, Subject
 from policy.tokens import (

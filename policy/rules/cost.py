@@ -6,10 +6,10 @@ from typing import Any
 
 from fabric.catalogue import InstanceType
 from fabric.prices import BILLED_WITHOUT_A_PRICE, PRICED, Price, price_of
-from fabric.rows import inputs, mapping, number, text
+from fabric.rows import at, inputs, mapping, number, text
 from policy.example_programs import reserved_nodes
 from policy.examples import resource
-from policy.fleets import LAUNCHERS, Fleet, at, fleet_of, fleets, known
+from policy.fleets import LAUNCHERS, Fleet, fleet_of, fleets, known
 from policy.program import Program
 from policy.reservations import SPECIFICATION
 from policy.rule import Finding, Option, Rule, Subject

@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from fabric.rows import text
+from fabric.rows import at, text
 from policy.examples import interface, resource
-from policy.fleets import FLEETS, LAUNCHERS, Fleet, at, fleet_of, fleets, known
+from policy.fleets import FLEETS, LAUNCHERS, Fleet, fleet_of, fleets, known
 from policy.reservations import SPECIFICATION
 from policy.rule import Finding, Rule, Subject
 from policy.tokens import (

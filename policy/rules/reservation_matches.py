@@ -4,10 +4,10 @@ matches in placement group, type, Availability Zone, platform and tenancy.
 
 from collections.abc import Iterator
 
-from fabric.rows import Row, inputs, mappings, name, text
+from fabric.rows import Row, at, inputs, mappings, name, text
 from policy.example_programs import reserved_nodes
 from policy.examples import resource
-from policy.fleets import FLEETS, Fleet, at, fleet_of, known
+from policy.fleets import FLEETS, Fleet, fleet_of, known
 from policy.rule import Finding, Rule, Subject
 from policy.tokens import BATCH_ENVIRONMENT, LAUNCH_TEMPLATE, NODE_GROUP, PLACEMENT_GROUP
 from policy.values import is_unknown

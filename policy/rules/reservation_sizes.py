@@ -4,10 +4,10 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from fabric.rows import inputs, mapping, mappings, number, text, texts
+from fabric.rows import at, inputs, mapping, mappings, number, text, texts
 from policy.example_programs import reserved_nodes
 from policy.examples import resource
-from policy.fleets import LAUNCHERS, Fleet, at, fleet_of, fleets, known
+from policy.fleets import LAUNCHERS, Fleet, fleet_of, fleets, known
 from policy.program import Program
 from policy.rule import Finding, Rule, Subject
 from policy.tokens import (
